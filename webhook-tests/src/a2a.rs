@@ -20,10 +20,9 @@ use tokio::time::Instant;
 
 use crate::household::{self, Child};
 use crate::network::Network;
+use crate::patience::patience;
 use crate::spire::Svid;
 
-/// How long an agent may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -128,7 +127,7 @@ impl Agent {
         let log = folder.join(format!("agent-{number}.log"));
         let child = network.run(move || household::spawn("agent", command, &log)).await?;
         let this = Self { child };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             let dialled = network.run(move || Ok(std::net::TcpStream::connect(address).is_ok())).await?;
             if dialled {

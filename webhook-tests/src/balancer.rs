@@ -148,11 +148,11 @@ impl Balancer {
     /// Waits until exactly `count` instances get new connections.
     ///
     /// # Errors
-    /// After [`crate::objects::PATIENCE`].
+    /// After [`crate::patience::patience`].
     pub async fn wait_for_endpoints(&self, count: usize) -> Result<()> {
         let mut endpoints = self.state.endpoints.subscribe();
         let waiting = endpoints.wait_for(|now| *now == count);
-        match tokio::time::timeout(crate::objects::PATIENCE, waiting).await {
+        match tokio::time::timeout(crate::patience::patience(), waiting).await {
             Ok(Ok(_)) => Ok(()),
             _ => bail!("{count} endpoints wanted, there are {:?}", self.endpoints()),
         }

@@ -14,11 +14,9 @@ use tokio::time::Instant;
 use crate::access::Access;
 use crate::household::{self, Child};
 use crate::metrics::Metrics;
+use crate::patience::patience;
 use crate::port::Port;
 use crate::{dial, programs};
-
-/// How long the process may take until it is ready.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The ports of one process; the same after a restart.
 #[derive(Debug)]
@@ -119,9 +117,9 @@ impl Drawbridge {
     /// Waits until `/readyz` answers 200.
     ///
     /// # Errors
-    /// When the process ends, or after [`PATIENCE`]; the message has the last answer and the end of the log.
+    /// When the process ends, or after [`patience`]; the message has the last answer and the end of the log.
     pub async fn ready(&self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             let answer = dial::get(self.ports.health.address(), "/readyz?verbose=1").await;
             if matches!(answer, Ok((200, _))) {
@@ -131,7 +129,7 @@ impl Drawbridge {
                 bail!("drawbridge {} ended before it was ready: {status}\n{}", self.args.join(" "), self.tail(30));
             }
             if Instant::now() > deadline {
-                bail!("drawbridge is not ready after {PATIENCE:?}; last answer {answer:?}\n{}", self.tail(30));
+                bail!("drawbridge is not ready after {:?}; last answer {answer:?}\n{}", patience(), self.tail(30));
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

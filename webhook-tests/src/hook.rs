@@ -20,7 +20,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::objects::{Objects, PATIENCE};
+use crate::objects::Objects;
+use crate::patience::patience;
 use crate::{ControlPlane, background, https};
 
 /// What a webhook does: the `request` of the review in, its `response` (without uid) out.
@@ -156,10 +157,10 @@ impl Hook {
         let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "is-the-webhook-called" },
             "spec": { "containers": [{ "name": "app", "image": "example.com/app:1" }] } });
         let before = self.calls();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while self.calls() == before {
             if Instant::now() > deadline {
-                bail!("the API server does not call webhook {} after {PATIENCE:?}", self.name);
+                bail!("the API server does not call webhook {} after {:?}", self.name, patience());
             }
             objects.create(&pod, true).await?;
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -26,7 +26,7 @@ pub use prepared::plane;
 
 use crate::control_plane::ControlPlane;
 use crate::network::{Entrance, Network};
-use crate::objects::PATIENCE;
+use crate::patience::patience;
 use crate::{Balancer, BalancerOptions, Drawbridge, Objects, Port, household};
 
 /// Times of the product that a test need not wait for as long as a cluster does. The Lease keeps twice the time in which a crowded
@@ -261,7 +261,7 @@ async fn policies_in_force(cp: &ControlPlane, kinds: Kinds) -> Result<()> {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, refused).await.with_context(|| format!("{policy} never refuses anything"))?
+    tokio::time::timeout(patience(), refused).await.with_context(|| format!("{policy} never refuses anything"))?
 }
 
 /// What compares with objects of `kinds` comes last, once the API server knows these kinds.

@@ -100,6 +100,7 @@ pub mod namespace;
 pub mod network;
 pub mod objects;
 pub mod otel;
+pub mod patience;
 mod people;
 pub mod pki;
 pub mod port;

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::pin::pin;
 use std::time::Duration;
 
+use crate::patience::patience;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use futures::TryStreamExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -21,9 +22,6 @@ use serde_json::Value;
 
 /// The field manager of [`Objects::apply`].
 pub const FIELD_MANAGER: &str = "webhook-tests";
-
-/// How long the waiting functions wait.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Reads and writes with one identity; namespaced objects without a namespace go to `namespace`.
 pub struct Objects {
@@ -108,7 +106,7 @@ impl Objects {
     /// reason a moment after that was stored. A ResourceQuota, for one, holds for nothing until kube-controller-manager has counted for it.
     ///
     /// # Errors
-    /// When it is not refused so within [`PATIENCE`]; the message has the last answer.
+    /// When it is not refused so within [`patience`]; the message has the last answer.
     pub async fn until_refused(&self, object: &Value, words: &str) -> Result<Status> {
         let begun = tokio::time::Instant::now();
         loop {
@@ -116,7 +114,7 @@ impl Objects {
             match answer {
                 Err(status) if status.message.contains(words) => return Ok(status),
                 other => ensure!(
-                    begun.elapsed() < PATIENCE,
+                    begun.elapsed() < patience(),
                     "{} was never refused with {words:?}; the last answer: {:?}",
                     titled(object),
                     other.err().map(|status| status.message)
@@ -129,7 +127,7 @@ impl Objects {
     /// Waits until ResourceQuota `quota`, which has no room for a Pod, is in force: a Pod that comes before stays.
     ///
     /// # Errors
-    /// When it is not within [`PATIENCE`].
+    /// When it is not within [`patience`].
     pub async fn until_full(&self, quota: &str) -> Result<()> {
         let pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one-more"},
             "spec": {"containers": [{"name": "app", "image": "example.com/app:1"}]}});
@@ -200,7 +198,7 @@ impl Objects {
         loop {
             let answer = self.answered(request.clone()).await?;
             let pending = answer.result.as_ref().is_err_and(|status| status.message.contains("ConfigPending: "));
-            if !pending || all_read || begun.elapsed() > PATIENCE {
+            if !pending || all_read || begun.elapsed() > patience() {
                 return Ok(answer);
             }
             all_read = crate::drawbridge::reading().await == 0;
@@ -283,7 +281,7 @@ fn warning_text(header: &[u8]) -> String {
 /// Waits until the object `name` exists and `holds`; returns it.
 ///
 /// # Errors
-/// After [`PATIENCE`]; the message shows the last state.
+/// After [`patience`]; the message shows the last state.
 pub async fn wait_for<K>(api: &Api<K>, name: &str, holds: impl Fn(&K) -> bool) -> Result<K>
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
@@ -296,7 +294,7 @@ where
 /// Waits until no object `name` exists.
 ///
 /// # Errors
-/// After [`PATIENCE`]; the message shows the last state.
+/// After [`patience`]; the message shows the last state.
 pub async fn wait_gone<K>(api: &Api<K>, name: &str) -> Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
@@ -308,7 +306,7 @@ where
 /// Waits until the whole set that matches `config` `holds` (keys are `namespace/name`); returns it in key order.
 ///
 /// # Errors
-/// After [`PATIENCE`]; the message shows the last state.
+/// After [`patience`]; the message shows the last state.
 pub async fn wait_until<K>(
     api: &Api<K>,
     config: watcher::Config,
@@ -343,7 +341,7 @@ where
             }
         }
     };
-    let in_time = tokio::time::timeout(PATIENCE, watching).await.is_ok();
+    let in_time = tokio::time::timeout(patience(), watching).await.is_ok();
     if in_time {
         return Ok(all.into_values().collect());
     }
@@ -352,7 +350,7 @@ where
         serde_json::to_value(object)
     });
     let last: Value = last.collect::<Result<_, _>>()?;
-    bail!("not within {PATIENCE:?}: {}; last seen: {}", api.resource_url(), Shown(&last))
+    bail!("not within {:?}: {}; last seen: {}", patience(), api.resource_url(), Shown(&last))
 }
 
 fn key<K: Resource>(object: &K) -> String {

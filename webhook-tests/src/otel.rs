@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use futures::stream;
@@ -17,9 +16,8 @@ use hyper::body::{Body, Bytes, Frame, Incoming};
 use parking_lot::Mutex;
 
 use crate::envoy::serving::Serving;
+use crate::patience::patience;
 
-/// How long one span may take.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// What gRPC calls.
 pub const GRPC: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 /// What HTTP posts to.
@@ -75,7 +73,7 @@ pub async fn send_span(name: &str, environment: &[(String, String)]) -> Result<(
         .env("OTEL_EXPORTER_OTLP_TIMEOUT", "5")
         .envs(environment.iter().map(|(key, value)| (key, value)));
     let run = tokio::task::spawn_blocking(move || command.output());
-    let output = tokio::time::timeout(PATIENCE, run).await.context("the exporter does not end")???;
+    let output = tokio::time::timeout(patience(), run).await.context("the exporter does not end")???;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         bail!("the exporter ended with {}: {said}", output.status);

@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant, sleep};
 use crate::access::Access;
 use crate::control_plane::ControlPlane;
 use crate::namespace::TestNamespace;
-use crate::objects::PATIENCE;
+use crate::patience::patience;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 /// Between two questions whether the API server goes by a Role.
@@ -21,7 +21,7 @@ impl ControlPlane {
     /// its binding a moment after each was stored, and refuses until then.
     ///
     /// # Errors
-    /// When the Role is refused, or the API server does not go by it within [`PATIENCE`].
+    /// When the Role is refused, or the API server does not go by it within [`patience`].
     pub async fn person(&self, ns: &TestNamespace, name: &str, rules: &[Value]) -> Result<Access> {
         let role =
             json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Role", "metadata": {"name": name}, "rules": rules});
@@ -32,7 +32,7 @@ impl ControlPlane {
     /// User `name` with ClusterRole `role` in the namespace, once the API server goes by it.
     ///
     /// # Errors
-    /// When there is no such role, or the API server does not go by it within [`PATIENCE`].
+    /// When there is no such role, or the API server does not go by it within [`patience`].
     pub async fn member(&self, ns: &TestNamespace, name: &str, role: &str) -> Result<Access> {
         let found = Api::<ClusterRole>::all(self.client().await?).get(role).await?;
         let rules = serde_json::to_value(found.rules.unwrap_or_default())?;
@@ -59,7 +59,7 @@ impl ControlPlane {
                 anyhow::Ok(answer.status.is_some_and(|status| status.allowed))
             };
             while !allowed().await? {
-                ensure!(begun.elapsed() < PATIENCE, "{name} has no right by {rule}");
+                ensure!(begun.elapsed() < patience(), "{name} has no right by {rule}");
                 sleep(PAUSE).await;
             }
         }

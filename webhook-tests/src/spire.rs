@@ -19,10 +19,9 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::household::{self, Child};
+use crate::patience::patience;
 use crate::{Port, dial};
 
-/// How long server or agent may take until they are ready, and an SVID until it is there.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The SPIFFE ID path of the node that the agent runs on.
@@ -222,7 +221,7 @@ impl Spire {
     pub async fn svid(&self, uid: u32) -> Result<Svid> {
         let folder = tempfile::Builder::new().prefix("svid-").tempdir_in(self.folder.path())?;
         chown(folder.path(), Some(uid), Some(uid)).context("an SVID is asked for as another user, which takes root")?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             let mut command = Command::new("setpriv");
             command.arg(format!("--reuid={uid}")).arg(format!("--regid={uid}")).arg("--clear-groups");
@@ -264,7 +263,7 @@ fn start(programs: &Path, name: &str, folder: &Path, configuration: &str) -> Res
 }
 
 async fn ready(child: &Child, health: SocketAddr) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     loop {
         if matches!(dial::get(health, "/ready").await, Ok((200, _))) {
             return Ok(());

@@ -18,9 +18,7 @@ use super::layout::Layout;
 use super::{ControlPlane, Options, Process, binder};
 use crate::household::{self, Child};
 use crate::objects::wait_for;
-
-/// How long a process may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::patience::{self, patience};
 
 /// What an API server answers whose admission does not know everything yet.
 const UNREADY: &str = "not yet ready to handle request";
@@ -31,6 +29,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Starts everything; ends when a Pod could be made and would run.
 pub(super) async fn start(options: Options) -> Result<ControlPlane> {
     ensure!(options.nodes > 0, "a control plane needs at least one node");
+    let began = Instant::now();
     crate::install_crypto();
     let layout = Layout::new(&options)?;
     if let Some(store) = &options.store {
@@ -64,6 +63,7 @@ pub(super) async fn start(options: Options) -> Result<ControlPlane> {
         let logs = [Process::ControllerManager, Process::Kwok].map(|process| processes[&process].tail(10));
         return Err(error.context(logs.join("\n---\n")));
     }
+    patience::started(began.elapsed());
     let binder = match options.scheduling {
         true => Some(binder::start(layout.scheduler.client().await?, names)),
         false => None,
@@ -91,7 +91,7 @@ pub(super) async fn answering(layout: &Layout, process: Process, child: &Child) 
         Process::ControllerManager => layout.ports.controller_manager.address(),
         Process::Kwok => layout.ports.kwok.address(),
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let client = layout.admin.client().await?;
     loop {
         if let Some(status) = child.ended() {
@@ -105,7 +105,7 @@ pub(super) async fn answering(layout: &Layout, process: Process, child: &Child) 
             return Ok(());
         }
         if Instant::now() > deadline {
-            bail!("{} does not answer on {address} after {PATIENCE:?}\n{}", process.program(), child.tail(20));
+            bail!("{} does not answer on {address} after {:?}\n{}", process.program(), patience(), child.tail(20));
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -133,7 +133,7 @@ async fn create_node(layout: &Layout, name: &str) -> Result<()> {
         "status": { "capacity": capacity, "allocatable": capacity },
     }))?;
     let nodes: Api<Node> = Api::all(layout.admin.client().await?);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     loop {
         match nodes.create(&PostParams::default(), &node).await {
             // An API server says that it is ready before its admission is, which it gives 10 s.

@@ -1,4 +1,4 @@
-//! One of two instances is killed again and again, while leaves live for 15 s and authorities for 45
+//! One of two instances is killed again and again, while leaves live for 15 s and authorities for 45, longer on a machine that has just been slow
 //! (each replaced after two thirds), under 50 Pods a second and a second client that trusts nothing it has not just read.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,14 +22,23 @@ pub const RATE: u32 = 50;
 /// behind the prefix come `<round>_index_<place>`, the value is the webhook's name.
 const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/round_";
 
-/// Lives of a leaf and of an authority, in seconds; each is replaced after two thirds of it.
+/// Shortest life of a leaf, in seconds; it is replaced after two thirds of it.
 const LEAF: u16 = 15;
-const AUTHORITY: u16 = 45;
+/// A leaf lives for so many times what the control plane took to start: what is left once its replacement is due has to be enough for a process that
+/// gets as little of the machine as that one did.
+const STARTS: u64 = 4;
+/// An authority lives for so many times what a leaf does.
+const AUTHORITY: u16 = 3;
 
 /// What has to happen before a trial ends, whatever the machine: Pods stored, connections of the second client, bundles it saw.
 pub const ENOUGH: (usize, usize, usize) = (100, 50, 2);
-/// After that long a trial in which too little happens is hopeless.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// After so many lives of a leaf a trial in which too little happens is hopeless.
+const PATIENCE: u32 = 20;
+
+/// How long a leaf lives in a trial whose control plane took that long to start, in seconds.
+fn leaf(start: Duration) -> u16 {
+    u16::try_from(start.as_secs() * STARTS).map_or(u16::MAX / AUTHORITY, |life| life.clamp(LEAF, u16::MAX / AUTHORITY))
+}
 
 /// The last words of an API server about webhooks that it could not ask: a call that was too slow is no call that met a bad certificate.
 fn words(log: &str) -> String {
@@ -60,14 +69,17 @@ impl Chaos {
     /// When something failed that was not in flight on a killed instance; the message has all numbers.
     pub async fn run(&self) -> Result<Report> {
         // Pods need not be bound to be admitted; what nobody judges would only take the machine's time.
+        let starting = Instant::now();
         let cp = installation::plane(Options { scheduling: false, ..Options::default() }).await?;
+        let leaf = leaf(starting.elapsed());
+        let authority = leaf * AUTHORITY;
         let installing = Installing {
             failure_mode: self.failure_mode,
             webhooks: 2,
             flags: [
                 "--drain-delay=500ms".to_owned(),
-                format!("--cert-lifetime={LEAF}s"),
-                format!("--ca-lifetime={AUTHORITY}s"),
+                format!("--cert-lifetime={leaf}s"),
+                format!("--ca-lifetime={authority}s"),
             ]
             .to_vec(),
             ..Installing::default()
@@ -85,7 +97,7 @@ impl Chaos {
 
         let (before, mark) = (counted(&client).await?, cp.audit().mark()?);
         let (losses, dial_losses) = (installation.balancer.losses().len(), elsewhere.losses().len());
-        let lifetimes = Lifetimes::new(1000 * Millis::from(LEAF), 1000 * Millis::from(AUTHORITY));
+        let lifetimes = Lifetimes::new(1000 * Millis::from(leaf), 1000 * Millis::from(authority));
         let dialler = Dialler::start(client.clone(), elsewhere.address(), &lifetimes);
         let load = Load::start(&ns, RATE);
         let begun = Instant::now();
@@ -95,7 +107,10 @@ impl Chaos {
             if enough(happened) {
                 break;
             }
-            ensure!(begun.elapsed() < PATIENCE, "too little happens: (Pods, connections, bundles) are {happened:?}");
+            ensure!(
+                begun.elapsed() < PATIENCE * Duration::from_secs(leaf.into()),
+                "too little happens: (Pods, connections, bundles) are {happened:?}"
+            );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let took = begun.elapsed();
@@ -170,6 +185,13 @@ fn open_rounds(creations: Requests) -> BTreeMap<String, BTreeSet<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaves_live_longer_on_a_slow_machine_and_authorities_fit_in_what_counts_them() {
+        let lives = [0, 3, 4, 40, 10_000, u64::MAX / STARTS].map(|start| leaf(Duration::from_secs(start)));
+        assert_eq!(lives, [15, 15, 16, 160, 21_845, 21_845]);
+        assert!(lives.iter().all(|life| life.checked_mul(AUTHORITY).is_some()));
+    }
 
     #[test]
     fn a_trial_in_which_little_happened_shows_nothing() {

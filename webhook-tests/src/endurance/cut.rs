@@ -10,13 +10,11 @@ use tokio::time::{Duration, Instant};
 
 use super::load::{injected, pod};
 use super::until_created;
+use crate::patience::patience;
 use crate::{ControlPlane, Drawbridge, Installation, TestNamespace, dial, wait_for};
 
 /// Whose writes are counted.
 const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
-/// What never comes is given up after this.
-const PATIENCE: Duration = Duration::from_secs(120);
-
 /// An enrolled workload of which the controllers make something: the ServiceAccount of its Pods.
 #[must_use]
 pub fn workload(name: &str) -> Value {
@@ -48,7 +46,7 @@ pub async fn off(
     }
     let mark = cp.audit().mark()?;
     cut().await?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     for (process, (known, _)) in processes.iter().zip(&before) {
         while failures(process).await? <= *known {
             ensure!(Instant::now() < deadline, "{name}: a process does not notice:\n{}", process.log());

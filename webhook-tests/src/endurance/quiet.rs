@@ -17,14 +17,13 @@ use drawbridge::domain::keys;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::patience::patience;
 use crate::{Drawbridge, Request};
 use repairs::Repair;
 use system::{SECRET, System};
 
 /// Whom the product writes as.
 const US: &str = "system:serviceaccount:kagenti-system:drawbridge-";
-/// What never comes is given up after this.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// What is logged, at DEBUG, before a watch becomes a list: nothing that came on it was at its position or past it.
 const SILENT: [&str; 2] =
     ["a watch ended without saying up to where it had come", "a bookmark is older than what was read"];
@@ -217,9 +216,9 @@ fn is_warning(line: &str) -> bool {
 
 /// Asks again and again, 20 ms apart.
 async fn until<F: Future<Output = Result<bool>>>(mut so: impl FnMut() -> F) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     while !so().await? {
-        ensure!(Instant::now() < deadline, "not within {PATIENCE:?}");
+        ensure!(Instant::now() < deadline, "not within {:?}", patience());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())

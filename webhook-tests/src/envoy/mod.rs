@@ -24,10 +24,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::household::{self, Child};
+use crate::patience::patience;
 use crate::{Port, dial};
 
-/// How long Envoy may take until it serves.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The cluster that stands for wherever a connection was going.
 const ORIGINAL_DESTINATION: &str = "original_destination";
 
@@ -159,7 +158,7 @@ impl Envoy {
 
     /// Envoy answers `/ready` with 200 once its listeners have been started.
     async fn ready(&self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             let answer = dial::get(self.places.admin.address(), "/ready").await;
             if matches!(answer, Ok((200, _))) {
@@ -169,7 +168,7 @@ impl Envoy {
                 bail!("envoy ended before it was ready: {status}\n{}", self.child.tail(30));
             }
             if Instant::now() > deadline {
-                bail!("envoy is not ready after {PATIENCE:?}; last answer {answer:?}\n{}", self.child.tail(30));
+                bail!("envoy is not ready after {:?}; last answer {answer:?}\n{}", patience(), self.child.tail(30));
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -14,7 +14,7 @@ use drawbridge::domain::keys;
 use serde_json::Value;
 
 use crate::Objects;
-use crate::objects::PATIENCE;
+use crate::patience::patience;
 
 /// The policy whose binding is applied last: once it refuses, all are in force.
 pub(super) const LAST: &str = keys::POLICY_OWN_AGENTS_NEW;
@@ -62,7 +62,7 @@ pub(super) async fn served(objects: &Objects, kinds: &[Defined]) -> Result<()> {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, named).await.with_context(|| format!("never served: {kinds:?}"))?
+    tokio::time::timeout(patience(), named).await.with_context(|| format!("never served: {kinds:?}"))?
 }
 
 fn names(groups: &Value, (group, version, kind): &Defined) -> bool {

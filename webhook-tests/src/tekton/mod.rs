@@ -26,10 +26,9 @@ use crate::access::Access;
 use crate::control_plane::ControlPlane;
 use crate::household::{self, Child};
 use crate::network::{Entrance, Network};
+use crate::patience::patience;
 use crate::{Objects, background};
 
-/// How long Tekton may take until it judges PipelineRuns.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Where the webhook listens in its own network.
@@ -222,7 +221,7 @@ impl Tekton {
         };
         let (right, wrong) = (probe("two"), probe("missing"));
         let objects = self.objects().await?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             let answers = (objects.create(&right, true).await, objects.create(&wrong, true).await);
             if let (Ok(right), Ok(wrong)) = &answers
@@ -239,7 +238,11 @@ impl Tekton {
             if Instant::now() > deadline {
                 let shown =
                     answers.0.map(|answer| answer.result.map(|stored| stored.data).map_err(|status| status.message));
-                bail!("Tekton is not ready after {PATIENCE:?}; last answer {shown:?}\n{}", self.tail(Part::Webhook));
+                bail!(
+                    "Tekton is not ready after {:?}; last answer {shown:?}\n{}",
+                    patience(),
+                    self.tail(Part::Webhook)
+                );
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Installation, Installing, Mark, Options, TestNamespace, installation, programs, trial, wait_for,
     wait_gone, wait_until,
@@ -126,7 +126,7 @@ async fn refused(ns: &TestNamespace, object: &Value, words: &str) -> Result<()> 
             }
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("nobody says {words:?}"))?
+    tokio::time::timeout(patience(), waiting).await.with_context(|| format!("nobody says {words:?}"))?
 }
 
 #[tokio::test]

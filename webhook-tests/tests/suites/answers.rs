@@ -13,7 +13,7 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, programs, wait_until,
 };
@@ -105,7 +105,7 @@ async fn answers_02_a_quota_without_room_is_the_cause_that_status_names() -> Res
             ensure!(code == Some(1) && said.contains("raise the quota"), "{code:?} {said}");
             return Ok(());
         }
-        ensure!(begun.elapsed() < PATIENCE, "{said}");
+        ensure!(begun.elapsed() < patience(), "{said}");
         sleep(Duration::from_millis(100)).await;
     }
 }
@@ -133,7 +133,7 @@ async fn answers_04_what_may_not_be_seen_is_said_and_ends_with_4() -> Result<()>
             if answer.trim() == may {
                 break;
             }
-            ensure!(begun.elapsed() < PATIENCE, "{verb}: {answer}");
+            ensure!(begun.elapsed() < patience(), "{verb}: {answer}");
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -306,7 +306,7 @@ async fn missing(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
         if found == Some(wanted) {
             return Ok(());
         }
-        ensure!(begun.elapsed() < PATIENCE, "{part}: {found:?}, not {wanted}:\n{}", process.log());
+        ensure!(begun.elapsed() < patience(), "{part}: {found:?}, not {wanted}:\n{}", process.log());
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -98,7 +98,7 @@ async fn an_endpoint_update_takes_as_long_as_it_was_told_to() -> Result<()> {
 
 /// Waits until `count` losses are on record; returns how they happened.
 async fn lost(balancer: &Balancer, count: usize) -> Vec<How> {
-    let deadline = Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = Instant::now() + webhook_tests::patience::patience();
     while balancer.losses().len() < count && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

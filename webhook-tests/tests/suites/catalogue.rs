@@ -13,7 +13,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use webhook_tests::dial::{self, Trust};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::svid::{Authority, signed};
 use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs};
 
@@ -60,7 +60,7 @@ impl Replicas<'_> {
 
     /// Waits until every replica gives an answer that `holds`, and returns the first.
     async fn until(&self, path: &str, token: &str, holds: impl Fn(u16, &str) -> bool) -> Result<String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             let answers = self.ask(path, Some(token)).await;
             if let Ok(answers) = &answers

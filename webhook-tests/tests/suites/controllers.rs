@@ -15,7 +15,7 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     Access, ControlPlane, Drawbridge, Hook, Options, Process, Requests, TestNamespace, hook, wait_for, wait_until,
 };
@@ -101,7 +101,7 @@ async fn handed_over(cp: &ControlPlane, leader: &Drawbridge, old: &str) -> Resul
     leader.terminate();
     let (mut holder, mut given_up) = (old.to_owned(), false);
     while holder == old || holder.is_empty() {
-        let change = tokio::time::timeout(PATIENCE, changes.try_next()).await.context("nobody follows")??;
+        let change = tokio::time::timeout(patience(), changes.try_next()).await.context("nobody follows")??;
         if let WatchEvent::Modified(lease) = change.context("the watch ended")? {
             holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
             given_up |= holder.is_empty();
@@ -360,7 +360,7 @@ async fn pods_behind_the_gate_are_replaced_once_a_probe_comes_back_and_jobs_lose
 
     // Probes come back gated: nobody is touched.
     let probes = |requests: &Requests| requests.iter().filter(|request| request.uri.contains("dryRun=All")).count();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     while probes(&cp.audit().since(mark)?.by(USER)) < 2 {
         ensure!(Instant::now() < deadline, "nobody probes");
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -302,7 +302,7 @@ async fn nothing_is_left_after_the_owner_was_killed() -> Result<()> {
     let left = Left::of(kubeconfig.parent().context("a folder")?)?;
     owner.kill()?;
     owner.wait()?;
-    left.gone(webhook_tests::objects::PATIENCE)
+    left.gone(webhook_tests::patience::patience())
 }
 
 /// What one control plane has on this machine.

@@ -195,7 +195,7 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
     let output = cp.kubectl(cp.admin(), &remedy, "").await?;
     ensure!(output.success, "{}", output.stderr);
     // The API server goes by a policy for a moment after it has been deleted, and its parameter is gone.
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     while finds(&cp, "an enrolled Pod in default", "no params found").await.is_ok() {
         ensure!(tokio::time::Instant::now() < deadline, "the API server goes on by a policy that is deleted");
     }
@@ -234,7 +234,7 @@ async fn broken_gate(cp: &ControlPlane, installation: &Installation) -> Result<(
     accounts.patch(keys::GATE, &PatchParams::default(), &none).await?;
     finds(cp, "while no replica answers", "every enrolled Pod is refused").await?;
     // The API server reads its parameters a moment later than we do.
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     while finds(cp, "an enrolled Pod in default", "refused").await.is_err() {
         ensure!(
             tokio::time::Instant::now() < deadline,

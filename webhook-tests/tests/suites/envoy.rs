@@ -10,7 +10,6 @@ mod probes;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use drawbridge::config::defaults::{config_map_data, config_map_data_in};
@@ -29,9 +28,7 @@ use webhook_tests::Port;
 use webhook_tests::envoy::ext_proc::ExtProc;
 use webhook_tests::envoy::upstream::Upstream;
 use webhook_tests::envoy::{Envoy, validate};
-
-/// How long one exchange may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+use webhook_tests::patience::patience;
 
 fn platform(text: &str) -> Platform {
     Platform::parse(text, "config.yaml").unwrap_or_else(|error| panic!("{error}"))
@@ -137,7 +134,7 @@ async fn send(address: SocketAddr, path: &str, lines: &str) -> Result<Option<(u1
             }
         }
     };
-    tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")?
+    tokio::time::timeout(patience(), exchange).await.context("no answer in time")?
 }
 
 /// The same for a request that must be answered.
@@ -268,7 +265,7 @@ async fn a_client_never_chooses_the_direction_on_a_kept_connection_either() -> R
                 request = request.header(HEADER_DIRECTION, *value);
             }
             let answering = sender.send_request(request.body(Empty::<Bytes>::new())?);
-            let response = tokio::time::timeout(PATIENCE, answering).await??;
+            let response = tokio::time::timeout(patience(), answering).await??;
             assert_eq!(response.status(), 200);
             let body = response.into_body().collect().await?.to_bytes();
             parties.judge(&format!("{own} listener, {values:?}"), &path, own, std::str::from_utf8(&body)?);
@@ -293,7 +290,7 @@ async fn a_client_never_chooses_the_direction_over_http_2() -> Result<()> {
                 request = request.header(HEADER_DIRECTION, *value);
             }
             let answering = sender.send_request(request.body(Empty::<Bytes>::new())?);
-            let response = tokio::time::timeout(PATIENCE, answering).await??;
+            let response = tokio::time::timeout(patience(), answering).await??;
             assert_eq!(response.status(), 200);
             let body = response.into_body().collect().await?.to_bytes();
             parties.judge(&format!("{own} listener, HTTP/2, {values:?}"), &path, own, std::str::from_utf8(&body)?);

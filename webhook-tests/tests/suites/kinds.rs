@@ -13,7 +13,7 @@ use kube::Api;
 use kube::api::DeleteParams;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Mark, Options, Request, TestNamespace, installation, wait_for,
     wait_gone, wait_until,
@@ -50,7 +50,7 @@ async fn until<F: Future<Output = Result<bool>>>(what: &str, mut holds: impl FnM
             }
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("{what}: not within {PATIENCE:?}"))?
+    tokio::time::timeout(patience(), waiting).await.with_context(|| format!("{what}: not within {:?}", patience()))?
 }
 
 async fn watches(process: &Drawbridge, kind: &str, state: &str) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Objects, TestNamespace};
 
 use crate::agents::stage::shared;
@@ -43,7 +43,7 @@ pub(crate) async fn warned(ns: &TestNamespace, object: &Value, is_told: bool) ->
         }
     };
     // The webhook learns of objects by watches of its own, and nothing but its answers shows how far it is.
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    let waited = tokio::time::timeout(patience(), waiting).await;
     waited
         .with_context(|| format!("{} {}: warned of, or not: {is_told}", object["kind"], object["metadata"]["name"]))?
 }

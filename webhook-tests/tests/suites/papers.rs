@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use http::{Response, StatusCode};
@@ -18,6 +17,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::process::Command;
+use webhook_tests::patience::patience;
 use webhook_tests::svid::Authority;
 use webhook_tests::{ControlPlane, Installation, Installing, Options, https, pki, programs};
 
@@ -97,9 +97,6 @@ const BEFORE: &[(&str, &str, &str)] = &[
 
 /// What a page leaves to its reader to fill in.
 const PLACES: [&str; 3] = ["http://HOST:PORT", "https://HOST:PORT", "WORKLOAD"];
-
-/// Longest time of a command.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the pages take for granted: namespaces of a team with an agent, and of another with a gateway.
 const TEAMS: &str = r"
@@ -216,7 +213,7 @@ impl Stage {
     }
 
     async fn run(&self, line: &str) -> Result<Output> {
-        Ok(tokio::time::timeout(PATIENCE, self.shell(line).output()).await.context("it does not end")??)
+        Ok(tokio::time::timeout(patience(), self.shell(line).output()).await.context("it does not end")??)
     }
 }
 

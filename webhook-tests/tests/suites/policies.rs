@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Api;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, Options, Process, wait_until};
 
 const CONTROLLERS: &str =
@@ -87,7 +87,7 @@ async fn an_installation_is_taken_and_taken_again_while_the_api_server_has_not_l
             }
         }
     };
-    tokio::time::timeout(PATIENCE, refused).await.context("the policies are in force, and cannot be asked")??;
+    tokio::time::timeout(patience(), refused).await.context("the policies are in force, and cannot be asked")??;
 
     let runs = |object: &&Value| object["kind"] == "Deployment" || object["kind"] == "Service";
     for object in installed.iter().filter(runs) {

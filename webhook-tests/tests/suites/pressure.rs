@@ -26,7 +26,7 @@ use webhook_tests::endurance::load::{injected, pod};
 use webhook_tests::endurance::soak::{Sample, look};
 use webhook_tests::endurance::tenants::Tenants;
 use webhook_tests::endurance::until_created;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Metrics, Options, Process, TestNamespace, installation, trial,
     wait_for, wait_until,
@@ -292,7 +292,7 @@ async fn until<F: Future<Output = Result<bool>>>(what: &str, mut so: impl FnMut(
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, asking).await.with_context(|| format!("{what}: not within {PATIENCE:?}"))?
+    tokio::time::timeout(patience(), asking).await.with_context(|| format!("{what}: not within {:?}", patience()))?
 }
 
 async fn staleness(process: &Drawbridge) -> Result<f64> {

@@ -22,7 +22,7 @@ use webhook_tests::endurance::load::{Fate, Load, gated, injected, pod};
 use webhook_tests::endurance::quiet::{Length, Quiet};
 use webhook_tests::endurance::{counted, soak, until_created};
 use webhook_tests::installation::{self, FAREWELL};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{BalancerOptions, Installation, Installing, Options, trial, wait_for, wait_until};
 
 /// Each of these keeps a small machine busy; together they would measure each other.
@@ -107,7 +107,7 @@ async fn d2_d3_a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_onl
         webhook.ready().await?;
         installation.balancer.wait_for_endpoints(2).await?;
     }
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + patience();
     while load.stored() < 100 {
         ensure!(tokio::time::Instant::now() < deadline, "only {} Pods were stored", load.stored());
         tokio::time::sleep(Duration::from_millis(20)).await;

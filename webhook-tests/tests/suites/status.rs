@@ -12,7 +12,7 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_until,
 };
@@ -163,7 +163,7 @@ async fn a_pod_that_lost_its_sidecars_or_its_configuration_is_drift() -> Result<
     let pod = settled(&ns, "labelled", true).await?.name_any();
     // They would put it right.
     for controllers in &installation.controllers {
-        controllers.stop(PATIENCE).await?;
+        controllers.stop(patience()).await?;
     }
     let (_, code) = status(cp, ns.name()).await?;
     assert_eq!(code, Some(0));
@@ -230,7 +230,7 @@ impl Following {
             }
             anyhow::bail!("it ended")
         };
-        tokio::time::timeout(PATIENCE, reading).await.context("no such row came")?
+        tokio::time::timeout(patience(), reading).await.context("no such row came")?
     }
 }
 

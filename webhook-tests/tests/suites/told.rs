@@ -13,7 +13,7 @@ use kube::api::DeleteParams;
 use kube::runtime::watcher;
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, programs, wait_until,
 };
@@ -46,7 +46,7 @@ async fn say(ns: &TestNamespace, least: usize, type_: &str, wanted: &str) -> Res
 async fn logs(process: &Drawbridge, words: &str) -> Result<()> {
     let begun = Instant::now();
     while !process.log().contains(words) {
-        ensure!(begun.elapsed() < PATIENCE, "no line says {words:?}:\n{}", process.log());
+        ensure!(begun.elapsed() < patience(), "no line says {words:?}:\n{}", process.log());
         sleep(Duration::from_millis(50)).await;
     }
     Ok(())
@@ -111,7 +111,7 @@ async fn policies(cp: &ControlPlane, installation: &Installation) -> Result<()> 
     let process = installation.controllers.first().context("a process")?;
     let begun = Instant::now();
     while process.metrics().await?.sum("drawbridge_policies_missing", &[]) < 1.0 {
-        ensure!(begun.elapsed() < PATIENCE, "the binding that is gone is not counted:\n{}", process.log());
+        ensure!(begun.elapsed() < patience(), "the binding that is gone is not counted:\n{}", process.log());
         sleep(Duration::from_millis(50)).await;
     }
     event(cp, keys::OPERATOR_NAMESPACE, "Deployment", Reason::PolicyMissing).await?;

@@ -13,11 +13,12 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{LATE, PATIENCE, US, asked_for, until};
+use super::{LATE, US, asked_for, until};
 use crate::control_plane::Process;
 use crate::dial::leaf;
 use crate::endurance::load::{self, injected};
 use crate::endurance::until_created;
+use crate::patience::patience;
 use crate::pki::{Authority, Pair};
 use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_for};
 
@@ -93,7 +94,7 @@ impl System {
     /// Waits until nothing is written any more (certificates settle for a while after a change) for as long as a watch lasts, and a
     /// while; returns the watches that were renewed meanwhile, which are all there are.
     pub(super) async fn settled(&self, period: u32) -> Result<BTreeSet<String>> {
-        let (deadline, quiet) = (Instant::now() + PATIENCE * 3, Duration::from_secs(u64::from(period) + LATE));
+        let (deadline, quiet) = (Instant::now() + patience() * 3, Duration::from_secs(u64::from(period) + LATE));
         loop {
             let mark = self.cp.audit().mark()?;
             tokio::time::sleep(quiet).await;

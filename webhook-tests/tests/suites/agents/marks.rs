@@ -17,7 +17,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, Objects, Requests, TestNamespace, wait_for, wait_gone, wait_until};
 
 use super::stage::{CONTROLLERS, agent, condition, ready, shared};
@@ -96,7 +96,7 @@ pub(super) async fn until_tried(ours: &Objects, object: &Value, passes: bool) ->
         }
     };
     let what = if passes { "never let through" } else { "never refused" };
-    tokio::time::timeout(PATIENCE, trying).await.with_context(|| what.to_owned())?
+    tokio::time::timeout(patience(), trying).await.with_context(|| what.to_owned())?
 }
 
 /// Takes the mark off whoever carries it, of `names` or of all, the moment it is seen; until it is dropped.
@@ -177,7 +177,7 @@ async fn until_stripped(ns: &TestNamespace) -> Result<()> {
             tokio::time::sleep(TICK).await;
         }
     };
-    tokio::time::timeout(PATIENCE, trying).await.context("the policy is not in force")?
+    tokio::time::timeout(patience(), trying).await.context("the policy is not in force")?
 }
 
 /// Where no mark ever stays: nothing is sent that would be refused, what puts it on waits longer each time, people are told, and once it stays

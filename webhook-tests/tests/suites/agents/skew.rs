@@ -17,7 +17,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Installation, Installing, Mark, Objects, Options, Requests, TestNamespace, installation, wait_for,
 };
@@ -178,7 +178,7 @@ async fn policies_that_stay_behind(cp: &ControlPlane) -> Result<()> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, refused).await.context("the older policy is not in force")?;
+    tokio::time::timeout(patience(), refused).await.context("the older policy is not in force")?;
     ns.accepts(&agent("made", &json!({}))).await?;
     wait_for(&agents, "made", ready).await?;
     ensure!(carriers(&ns).await?.is_empty());
@@ -196,5 +196,5 @@ async fn in_force(ours: &Objects, standing: &Value, refuses: bool) -> Result<()>
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, trying).await.context("the policy is not in force")?
+    tokio::time::timeout(patience(), trying).await.context("the policy is not in force")?
 }

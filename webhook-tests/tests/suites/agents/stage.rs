@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, TestNamespace, installation, wait_for};
 
 /// User of the processes that write.
@@ -115,7 +115,7 @@ pub(crate) async fn build(ns: &TestNamespace, name: &str, status: &Value) -> Res
             }
             anyhow::Ok(())
         };
-        tokio::time::timeout(PATIENCE, accepted).await.context("the build is not accepted")??;
+        tokio::time::timeout(patience(), accepted).await.context("the build is not accepted")??;
         builds.delete(name, &DeleteParams::default()).await?;
         let let_go = |build: &AgentBuild| build.finalizers() == [HELD] && build.metadata.deletion_timestamp.is_some();
         wait_for(&builds, name, let_go).await?;

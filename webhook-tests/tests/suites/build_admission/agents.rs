@@ -93,7 +93,7 @@ async fn a_build_that_comes_later_is_known() -> Result<()> {
         if warnings.is_empty() {
             return Ok(());
         }
-        ensure!(begun.elapsed() < webhook_tests::objects::PATIENCE, "{warnings:?}");
+        ensure!(begun.elapsed() < webhook_tests::patience::patience(), "{warnings:?}");
         tokio::time::sleep(std::time::Duration::from_millis(25)).await;
     }
 }

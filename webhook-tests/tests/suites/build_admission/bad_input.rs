@@ -66,7 +66,7 @@ async fn step_config_maps_that_are_missing_or_wrong_are_warned_of() -> Result<()
             if told.contains(says) {
                 break;
             }
-            ensure!(begun.elapsed() < webhook_tests::objects::PATIENCE, "{says}: {told}");
+            ensure!(begun.elapsed() < webhook_tests::patience::patience(), "{says}: {told}");
             tokio::time::sleep(std::time::Duration::from_millis(25)).await;
         }
     }
@@ -92,7 +92,7 @@ async fn step_config_maps_that_are_missing_or_wrong_are_warned_of() -> Result<()
         if told.contains("PlaceholderUnknown") {
             break;
         }
-        ensure!(begun.elapsed() < webhook_tests::objects::PATIENCE, "{told}");
+        ensure!(begun.elapsed() < webhook_tests::patience::patience(), "{told}");
         tokio::time::sleep(std::time::Duration::from_millis(25)).await;
     }
     ns.apply(&template("dev", TEMPLATE).to_string()).await?;

@@ -25,7 +25,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, TestNamespace, installation};
 
 async fn control_plane() -> Result<&'static ControlPlane> {
@@ -95,8 +95,8 @@ async fn settled(
         if holds(&answer) {
             return Ok(());
         }
-        if begun.elapsed() > PATIENCE {
-            bail!("not within {PATIENCE:?}; last answer: {answer:?}");
+        if begun.elapsed() > patience() {
+            bail!("not within {:?}; last answer: {answer:?}", patience());
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Objects, TestNamespace};
 
 use super::{control_plane, resource};
@@ -24,7 +24,7 @@ pub(super) async fn person(ns: &TestNamespace, name: &str, rules: &[Value], prob
     loop {
         match objects.create(probe, true).await?.result {
             Ok(_) => return Ok(objects),
-            answer if begun.elapsed() > PATIENCE => bail!("{user} may not work: {answer:?}"),
+            answer if begun.elapsed() > patience() => bail!("{user} may not work: {answer:?}"),
             Err(_) => tokio::time::sleep(Duration::from_millis(25)).await,
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn refused_by(policy: &str, answer: kube::Result<DynamicObject>) -> R
 pub(super) async fn refusal_begins(policy: &str, person: &Objects, probe: &Value) -> Result<()> {
     let begun = Instant::now();
     while let Err(error) = refused_by(policy, tried(person, probe).await?) {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > patience() {
             return Err(error);
         }
         tokio::time::sleep(Duration::from_millis(25)).await;

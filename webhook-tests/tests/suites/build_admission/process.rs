@@ -14,7 +14,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::PostParams;
 use kube::core::Status;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::pki::{Authority, Pair};
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, wait_for,
@@ -35,7 +35,7 @@ async fn leader(processes: &[Drawbridge]) -> Result<&Drawbridge> {
                 return Ok(process);
             }
         }
-        ensure!(begun.elapsed() < PATIENCE, "nobody says that it leads");
+        ensure!(begun.elapsed() < patience(), "nobody says that it leads");
         tokio::time::sleep(PACE).await;
     }
 }
@@ -125,7 +125,7 @@ async fn until(ns: &TestNamespace, what: &str, wanted: impl Fn(&Result<(), Statu
         if wanted(&answer) {
             return Ok(());
         }
-        ensure!(begun.elapsed() < PATIENCE, "F6: {what}: {answer:?}");
+        ensure!(begun.elapsed() < patience(), "F6: {what}: {answer:?}");
         tokio::time::sleep(PACE).await;
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use serde_json::{Value, json};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Drawbridge, Installation, Installing, Options, installation, wait_for};
 
 use super::{minimal, origin, step_names, team, with};
@@ -87,7 +87,7 @@ async fn everything_is_read(process: &Drawbridge) -> Result<()> {
         if unknown.is_empty() {
             return Ok(());
         }
-        ensure!(begun.elapsed() < PATIENCE, "F4: not read: {unknown:?}");
+        ensure!(begun.elapsed() < patience(), "F4: not read: {unknown:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, TestNamespace, programs, wait_for};
 
 use super::life::shared;
@@ -42,12 +42,12 @@ impl Running {
             }
             anyhow::bail!("it ended")
         };
-        tokio::time::timeout(PATIENCE, reading).await.with_context(|| format!("it never said {words:?}"))?
+        tokio::time::timeout(patience(), reading).await.with_context(|| format!("it never said {words:?}"))?
     }
 
     /// Reads the next line of standard output.
     pub(crate) async fn prints(&mut self) -> Result<String> {
-        let line = tokio::time::timeout(PATIENCE, self.out.next_line()).await.context("no line came")??;
+        let line = tokio::time::timeout(patience(), self.out.next_line()).await.context("no line came")??;
         line.context("it ended")
     }
 
@@ -62,7 +62,7 @@ impl Running {
             }
             anyhow::bail!("it ended")
         };
-        tokio::time::timeout(PATIENCE, reading).await.context("no such row came")?
+        tokio::time::timeout(patience(), reading).await.context("no such row came")?
     }
 
     /// Waits for its end: exit code, and what is left of its two outputs.
@@ -70,8 +70,8 @@ impl Running {
         let (mut out, mut err) = (String::new(), String::new());
         let (mut rest_out, mut rest_err) = (self.out.into_inner(), self.err.into_inner());
         let reading = async { tokio::try_join!(rest_out.read_to_string(&mut out), rest_err.read_to_string(&mut err)) };
-        tokio::time::timeout(PATIENCE, reading).await.context("it does not end")??;
-        let code = tokio::time::timeout(PATIENCE, self.child.wait()).await.context("it does not end")??.code();
+        tokio::time::timeout(patience(), reading).await.context("it does not end")??;
+        let code = tokio::time::timeout(patience(), self.child.wait()).await.context("it does not end")??.code();
         Ok((code, out, err))
     }
 }

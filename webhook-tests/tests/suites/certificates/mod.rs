@@ -26,7 +26,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use stage::{Replica, Stage, fingerprints, roots_of};
 use webhook_tests::audit::Requests;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::pki::Authority;
 use webhook_tests::{trial, wait_for};
 
@@ -86,7 +86,7 @@ async fn c2_rotating_leaves_and_authorities_fails_no_call() -> Result<()> {
     let (mut leaves, mut authorities) = (0, vec![one.root()]);
     let mut overlaps = 0;
     while leaves < enough || overlaps < rotations {
-        tokio::time::timeout(PATIENCE, served.changed()).await.context("leaves go on")??;
+        tokio::time::timeout(patience(), served.changed()).await.context("leaves go on")??;
         leaves += 1;
         let root = served.borrow_and_update().as_ref().unwrap().roots[0];
         if !authorities.contains(&root) {
@@ -257,7 +257,7 @@ async fn another_s_secret_rotates_with_its_authority_without_a_failed_call() -> 
     issue(&old).await?;
     let mut served = one.resolver.served();
     let renewed = served.wait_for(|served| served.as_ref().is_some_and(|served| served.fingerprint != before));
-    drop(tokio::time::timeout(PATIENCE, renewed).await.context("the new leaf is served")??);
+    drop(tokio::time::timeout(patience(), renewed).await.context("the new leaf is served")??);
     judge.more(20).await?;
     issue(&new).await?;
     let root = fingerprints(new.certificate().as_bytes())[0];

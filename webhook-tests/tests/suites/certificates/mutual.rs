@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::pki::{Authority, Pair};
 use webhook_tests::{Installation, Installing, Options, installation};
 
@@ -79,9 +79,9 @@ async fn b4_an_api_server_with_the_right_certificate_is_answered_and_one_with_an
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, taken).await?;
+    tokio::time::timeout(patience(), taken).await?;
     cp.restart(webhook_tests::Process::ApiServer).await?;
-    let refusal = tokio::time::timeout(PATIENCE, async {
+    let refusal = tokio::time::timeout(patience(), async {
         loop {
             match try_a_pod(&pods).await {
                 Err(refusal) if refusal.contains("failed calling webhook") => return refusal,
@@ -95,7 +95,7 @@ async fn b4_an_api_server_with_the_right_certificate_is_answered_and_one_with_an
 
     // Both side by side, as in a change of authority: accepted again, without a restart of anybody.
     std::fs::write(&accepted, format!("{}{}", theirs.certificate(), ours.certificate()))?;
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(patience(), async {
         while try_a_pod(&pods).await.is_err() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

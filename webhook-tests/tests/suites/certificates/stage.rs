@@ -30,7 +30,7 @@ use tokio::sync::MutexGuard;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use webhook_tests::dial::{self, Trust};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Access, ControlPlane, TestNamespace};
 
 /// The configurations have one name in the cluster, so the tests that use them take turns.
@@ -294,7 +294,7 @@ impl Stage {
 impl Replica {
     pub(crate) async fn published(&mut self) -> Result<()> {
         let published = self.publication.wait_for(|state| *state == Publication::Published);
-        let published = tokio::time::timeout(PATIENCE, published).await;
+        let published = tokio::time::timeout(patience(), published).await;
         published.context("the bundle is published")??;
         Ok(())
     }
@@ -306,14 +306,14 @@ impl Replica {
     pub(crate) async fn serves(&self, root: Fingerprint) -> Result<()> {
         let mut served = self.resolver.served();
         let there = served.wait_for(|served| served.as_ref().is_some_and(|served| served.roots.contains(&root)));
-        tokio::time::timeout(PATIENCE, there).await.context("the root is served")??;
+        tokio::time::timeout(patience(), there).await.context("the root is served")??;
         Ok(())
     }
 
     pub(crate) async fn stop(self) -> Result<()> {
         self.shutdown.advance(Phase::Closing);
         for task in self.tasks {
-            tokio::time::timeout(PATIENCE, task).await.context("the task ends")??;
+            tokio::time::timeout(patience(), task).await.context("the task ends")??;
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Judge {
             }
             Ok(())
         };
-        tokio::time::timeout(PATIENCE, called).await.context("the judge's calls are not answered")?
+        tokio::time::timeout(patience(), called).await.context("the judge's calls are not answered")?
     }
 
     /// The verdict: none of the calls failed.

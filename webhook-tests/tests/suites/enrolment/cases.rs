@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use serde_json::json;
 use tokio::time::Instant;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{wait_for, wait_until};
 
 use super::*;
@@ -157,7 +157,7 @@ async fn case_048_a_workload_that_cannot_be_written_keeps_the_finalizer_until_it
         "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
     ns.accepts(&policy).await?;
     ns.accepts(&binding).await?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let controllers = cp.service_account(keys::OPERATOR_NAMESPACE, "drawbridge-controllers").await?.client().await?;
     let frozen = async || {
         let api: Api<Deployment> = Api::namespaced(controllers.clone(), name);
@@ -176,7 +176,7 @@ async fn case_048_a_workload_that_cannot_be_written_keeps_the_finalizer_until_it
     let refused =
         |requests: &Requests| requests.iter().any(|one| one.resource == "deployments" && one.code == Some(403));
     while !refused(&writes(cp.audit().since(mark)?).in_namespace(name)) {
-        ensure!(Instant::now() < deadline + PATIENCE, "the un-enrolment is never tried");
+        ensure!(Instant::now() < deadline + patience(), "the un-enrolment is never tried");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let art = ns.api::<AgentRuntime>().get("weather").await?;
@@ -187,7 +187,7 @@ async fn case_048_a_workload_that_cannot_be_written_keeps_the_finalizer_until_it
         ensure!(output.success, "{output:?}");
     }
     while frozen().await {
-        ensure!(Instant::now() < deadline + 2 * PATIENCE, "the policy stays in force");
+        ensure!(Instant::now() < deadline + 2 * patience(), "the policy stays in force");
     }
     // A change is tried sooner than the same again.
     merge::<Deployment>(&ns, "web", json!({"metadata": {"annotations": {"touched": "yes"}}})).await?;

@@ -159,7 +159,7 @@ async fn leads(process: &Drawbridge) -> Result<bool> {
 
 /// Waits until the leader has looked at everything.
 async fn idle(installation: &Installation) -> Result<()> {
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     loop {
         for process in &installation.controllers {
             let metrics = process.metrics().await?;

@@ -93,7 +93,7 @@ async fn mend_17_an_agent_runtime_governs_a_labelled_deployment_and_gives_it_bac
 async fn later_than(ns: &TestNamespace, time: &str) -> Result<()> {
     let maps = ns.api::<ConfigMap>();
     let clock = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clock"}});
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     loop {
         ns.accepts(&clock).await?;
         let made = serde_json::to_value(maps.get("clock").await?)?["metadata"]["creationTimestamp"].clone();

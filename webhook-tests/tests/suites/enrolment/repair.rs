@@ -17,7 +17,7 @@ use super::*;
 async fn calls_nobody(ns: &TestNamespace) -> Result<()> {
     let probe = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "labels": {keys::LABEL_TYPE: "agent"}},
         "spec": {"containers": [{"name": "agent", "image": "ghcr.io/acme/weather:v1"}]}});
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     while ns.create(&probe, true).await?.result?.annotations().contains_key(keys::ANNOTATION_STATUS) {
         anyhow::ensure!(tokio::time::Instant::now() < deadline, "the webhook is called still");
         tokio::time::sleep(std::time::Duration::from_millis(25)).await;
@@ -27,7 +27,7 @@ async fn calls_nobody(ns: &TestNamespace) -> Result<()> {
 
 /// Until an eviction was answered so.
 async fn answered(cp: &ControlPlane, mark: webhook_tests::Mark, code: u16) -> Result<()> {
-    let deadline = tokio::time::Instant::now() + 3 * webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + 3 * webhook_tests::patience::patience();
     let so = |one: &webhook_tests::Request| one.subresource == "eviction" && one.code == Some(code);
     while !cp.audit().since(mark)?.by(USER).iter().any(so) {
         anyhow::ensure!(tokio::time::Instant::now() < deadline, "no eviction is answered with {code}");
@@ -68,7 +68,7 @@ async fn unprotected_pods_are_reported_and_evicted_one_at_a_time_as_budgets_allo
     wait_for(&ns.api::<AgentRuntime>(), "weather", none).await?;
     let told = |event: &Event| event.reason.as_deref() == Some("UnprotectedPods");
     wait_until(&ns.api::<Event>(), watcher::Config::default(), |all| all.values().any(told)).await?;
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     while installation.controllers[0].metrics().await?.sum("drawbridge_drifted_pods", &[("state", "unprotected")])
         != 2.0
     {

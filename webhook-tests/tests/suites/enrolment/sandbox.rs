@@ -25,7 +25,7 @@ fn sandboxes(ns: &TestNamespace) -> Api<DynamicObject> {
 
 /// Waits for a state of a Sandbox.
 async fn sandbox(ns: &TestNamespace, holds: impl Fn(&DynamicObject) -> bool) -> Result<DynamicObject> {
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     loop {
         let found = sandboxes(ns).get("box").await?;
         if holds(&found) {
@@ -45,7 +45,7 @@ async fn make_pod(ns: &TestNamespace) -> Result<()> {
     pod["metadata"]["name"] = json!("box");
     pod["metadata"]["ownerReferences"] = json!([{"apiVersion": "agents.x-k8s.io/v1alpha1", "kind": "Sandbox", "name": "box",
         "uid": found.uid(), "controller": true}]);
-    let deadline = tokio::time::Instant::now() + webhook_tests::objects::PATIENCE;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
     // A Pod that waits for its ServiceAccount is refused and asked for again, as controllers do.
     while let Err(status) = ns.create(&pod, false).await?.result {
         anyhow::ensure!(tokio::time::Instant::now() < deadline, "{}", status.message);

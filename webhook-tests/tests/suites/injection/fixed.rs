@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 
 use super::{control_plane, labels, pod};
 
@@ -44,7 +44,7 @@ async fn configuration_and_images_of_sidecars_stay_as_they_were_admitted() -> Re
     // A policy that was just applied is not in force at once.
     let begun = Instant::now();
     while refused(&pods, &configuration, false).await?.is_none() {
-        ensure!(begun.elapsed() < PATIENCE, "the policy is not in force");
+        ensure!(begun.elapsed() < patience(), "the policy is not in force");
         sleep(Duration::from_millis(100)).await;
     }
     let again = json!({"metadata": {"annotations": {keys::ANNOTATION_RUNTIME_CONFIG: "mode: proxy-sidecar"}}});
@@ -92,7 +92,7 @@ async fn mend_05_no_order_of_updates_swaps_what_protects_a_running_pod() -> Resu
         .is_none()
     {
         // The policy was not in force yet, and the note is gone: another Pod shows more.
-        ensure!(begun.elapsed() < PATIENCE, "the policy is not in force");
+        ensure!(begun.elapsed() < patience(), "the policy is not in force");
         pods.delete("fixed", &kube::api::DeleteParams::default().grace_period(0)).await?;
         webhook_tests::wait_gone(&pods, "fixed").await?;
         ns.accepts(&agent).await?;
@@ -140,7 +140,7 @@ async fn mend_05_a_note_is_not_put_on_later_in_any_order() -> Result<()> {
     ns.accepts(&pod("fixed", &labels("fixed", true))).await?;
     let begun = Instant::now();
     while refused(&pods, &note, false).await?.is_none() {
-        ensure!(begun.elapsed() < PATIENCE, "the policy is not in force");
+        ensure!(begun.elapsed() < patience(), "the policy is not in force");
         pods.delete("fixed", &kube::api::DeleteParams::default().grace_period(0)).await?;
         webhook_tests::wait_gone(&pods, "fixed").await?;
         ns.accepts(&pod("fixed", &labels("fixed", true))).await?;
@@ -167,7 +167,7 @@ async fn mend_05_the_api_servers_controllers_and_ended_pods_are_not_asked() -> R
     let begun = Instant::now();
     let mut value = 0;
     while refused(&pods, &annotation(&value.to_string()), false).await?.is_none() {
-        ensure!(begun.elapsed() < PATIENCE, "the policy is not in force");
+        ensure!(begun.elapsed() < patience(), "the policy is not in force");
         value += 1;
     }
     for (user, groups) in [
@@ -223,7 +223,7 @@ async fn mend_05_a_binding_brings_nothing_of_ours() -> Result<()> {
             let told = loop {
                 match send(true).await? {
                     Some(message) if message.contains("drawbridge-pod-bindings") => break message,
-                    answer => ensure!(begun.elapsed() < PATIENCE, "{path}: {metadata}: {answer:?}"),
+                    answer => ensure!(begun.elapsed() < patience(), "{path}: {metadata}: {answer:?}"),
                 }
                 sleep(Duration::from_millis(50)).await;
             };

@@ -10,7 +10,7 @@ use kube::api::DeleteParams;
 use kube::runtime::watcher;
 use tokio::time::{Duration, Instant, sleep};
 use webhook_tests::installation::FAREWELL;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Drawbridge, Installation, Installing, Options, installation, wait_until};
 
 const LOST: &str = "drawbridge-own-webhooks";
@@ -23,7 +23,7 @@ async fn counts(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
         if found == Some(wanted) {
             return Ok(());
         }
-        ensure!(begun.elapsed() < PATIENCE, "{part}: {found:?}, not {wanted}:\n{}", process.log());
+        ensure!(begun.elapsed() < patience(), "{part}: {found:?}, not {wanted}:\n{}", process.log());
         sleep(Duration::from_millis(20)).await;
     }
 }
@@ -32,7 +32,7 @@ async fn counts(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
 async fn says(process: &Drawbridge, text: &str) -> Result<()> {
     let begun = Instant::now();
     while !process.log().contains(text) {
-        ensure!(begun.elapsed() < PATIENCE, "{}", process.log());
+        ensure!(begun.elapsed() < patience(), "{}", process.log());
         sleep(Duration::from_millis(50)).await;
     }
     Ok(())

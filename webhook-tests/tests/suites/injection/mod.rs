@@ -25,7 +25,7 @@ use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use webhook_tests::installation::FAREWELL;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Installation, Installing, Options, TestNamespace, installation, trial, wait_for, wait_until,
 };
@@ -233,7 +233,7 @@ async fn a8_a_dry_run_of_an_owned_pod_shows_the_injected_pod_each_time_and_chang
     owned["metadata"]["ownerReferences"] = json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": true,
         "name": set.name_any(), "uid": set.uid() }]);
     // The webhook learns of the ServiceAccount by a watch of its own; only its answer tells that it has.
-    let patience = tokio::time::Instant::now() + PATIENCE;
+    let patience = tokio::time::Instant::now() + patience();
     while let Err(refusal) = ns.create(&owned, true).await?.result {
         ensure!(tokio::time::Instant::now() < patience, "still refused: {}", refusal.message);
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -326,7 +326,7 @@ async fn caught_up(cp: &ControlPlane) -> Result<TestNamespace> {
 }
 
 async fn leads(installation: &Installation) -> Result<()> {
-    let patience = tokio::time::Instant::now() + PATIENCE;
+    let patience = tokio::time::Instant::now() + patience();
     loop {
         let metrics = installation.controllers[0].metrics().await?;
         if metrics.sum("leader_election_master_status", &[]) == 1.0 {

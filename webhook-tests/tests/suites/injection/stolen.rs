@@ -9,7 +9,7 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Objects, TestNamespace, sandbox};
 
 use super::control_plane;
@@ -54,7 +54,9 @@ async fn is_refused(client: &Client, attempt: &Attempt, policy: &str) -> Result<
         let answer = tried(client, attempt).await?;
         match answer {
             Some(message) if message.contains(policy) => return Ok(message),
-            answer if begun.elapsed() > PATIENCE => bail!("{} was to be refused by {policy}: {answer:?}", attempt.what),
+            answer if begun.elapsed() > patience() => {
+                bail!("{} was to be refused by {policy}: {answer:?}", attempt.what)
+            }
             _ => sleep(Duration::from_millis(50)).await,
         }
     }
@@ -159,7 +161,7 @@ async fn team() -> Result<TestNamespace> {
     for (object, _) in workloads(ns.name()).values() {
         // A kind is served a moment after its definition was stored.
         while let Err(error) = ns.apply(&object.to_string()).await {
-            ensure!(begun.elapsed() < PATIENCE, "{error:?}");
+            ensure!(begun.elapsed() < patience(), "{error:?}");
             sleep(Duration::from_millis(100)).await;
         }
     }

@@ -5,7 +5,7 @@ use drawbridge::domain::keys;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 use webhook_tests::TestNamespace;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 
 use super::{control_plane, labels, pod};
 
@@ -47,7 +47,7 @@ async fn mend_08_ephemeral_containers_and_resizes_that_weaken_the_proxy_are_warn
         if !warned(&ns, "ephemeralcontainers", &as_proxy).await?.is_empty() {
             break;
         }
-        ensure!(begun.elapsed() < PATIENCE, "the policy is not in force");
+        ensure!(begun.elapsed() < patience(), "the policy is not in force");
         sleep(Duration::from_millis(100)).await;
     }
     let table = [

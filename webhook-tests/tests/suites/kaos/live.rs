@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::Instant;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Access, ControlPlane, Options, Process, TestNamespace, programs, wait_for};
 
 use super::objects;
@@ -310,7 +310,7 @@ async fn every_edge_is_tried_through_the_api_server_and_a_broken_one_is_explaine
     let clerk = json!({"modelAPI": "models", "model": "fast", "mcpServers": ["echo"], "agentNetwork": {"access": ["auditor", "plain"]}});
     stage.object(&ns, ("Agent", "clerk"), clerk, None).await?;
     // Endpoints follow Pods a moment later.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let (mut code, mut out, mut err) = stage.graph(stage.cp.admin(), &ns, &["-o", "json"]).await?;
     while out.contains("is ready\"") && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -341,7 +341,7 @@ async fn every_edge_is_tried_through_the_api_server_and_a_broken_one_is_explaine
     let installed = stage.cp.objects().await?;
     installed.apply(&role.to_string()).await?;
     installed.apply(&binding.to_string()).await?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let (code, out) = loop {
         let (code, out, err) = stage.graph(&bob, &ns, &["-o", "json"]).await?;
         if out.contains("\"tried\"") || Instant::now() > deadline {
@@ -394,7 +394,7 @@ async fn hostile_answers_give_a_clear_line_within_their_bounds() -> Result<()> {
     stage.object(&ns, ("MCPServer", "nobody"), tools, None).await?;
     let both = json!({"modelAPI": "other", "model": "slow", "mcpServers": ["markup", "nobody"]});
     stage.object(&ns, ("Agent", "uses"), both, None).await?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     let (code, out) = loop {
         let (code, out, err) = stage.graph(stage.cp.admin(), &ns, &["-o", "json"]).await?;
         // Of all of them only one has no Pod.

@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, Drawbridge, Options, wait_for};
 
 use super::{objects, ready};
@@ -27,7 +27,7 @@ pub(super) const DEFINITIONS: [&str; 3] = [
 
 /// Waits until the process leads and has nothing to do.
 async fn at_rest(process: &Drawbridge) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     loop {
         let metrics = process.metrics().await?;
         let leads = metrics.sum("leader_election_master_status", &[]) > 0.0;

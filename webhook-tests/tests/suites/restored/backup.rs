@@ -23,11 +23,11 @@ use webhook_tests::dial::{self, Trust};
 use webhook_tests::endurance::load::{injected, pod};
 use webhook_tests::endurance::quiet::repairs::bundles;
 use webhook_tests::endurance::until_created;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Options, Process, TestNamespace, installation,
 };
 
-const PATIENCE: Duration = Duration::from_secs(120);
 const TOLD: &str = "the cluster went back";
 
 struct Cluster {
@@ -53,7 +53,7 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> Result<bool>) -> Result<
         if matches!(answer, Ok(true)) {
             return Ok(began.elapsed());
         }
-        ensure!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}; at last {answer:?}");
+        ensure!(began.elapsed() < patience(), "{what}: not within {:?}; at last {answer:?}", patience());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

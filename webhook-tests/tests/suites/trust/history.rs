@@ -20,7 +20,7 @@ use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use webhook_tests::objects::PATIENCE;
+use webhook_tests::patience::patience;
 
 /// One version: kind, name and content, `None` where it went.
 pub(super) type Version = (&'static str, String, Option<Value>);
@@ -44,8 +44,8 @@ impl History {
                 self.news.notified().await;
             }
         };
-        let in_time = tokio::time::timeout(PATIENCE, all).await;
-        in_time.with_context(|| format!("not within {PATIENCE:?}; last seen: {:#?}", self.titles()))
+        let in_time = tokio::time::timeout(patience(), all).await;
+        in_time.with_context(|| format!("not within {:?}; last seen: {:#?}", patience(), self.titles()))
     }
 
     fn titles(&self) -> Vec<String> {
