@@ -226,6 +226,15 @@ fn a_cluster_that_is_not_there_is_told_apart() {
     assert!(err.contains("no usable kubeconfig") && err.contains("other"), "{err}");
 }
 
+/// Of an Agent alone it is said where its Pods are judged.
+#[test]
+fn an_agent_in_a_manifest_leads_to_the_deployment_that_is_made_of_it() {
+    let agent = "apiVersion: agent.kagenti.dev/v1alpha1\nkind: Agent\nmetadata: {name: weather}\nspec: {}\n";
+    let (exit, out, err) = run(&["explain", "-f", "-"], agent);
+    assert_eq!((exit, &*out), (Exit::Usage, ""), "{err}");
+    assert!(err.contains("Agent default/weather: ") && err.contains("explain deployment/weather -n default"), "{err}");
+}
+
 /// The quick start's option 1.
 const OPTION_1: &str = include_str!("../../manifests/samples/weather-agent-runtime.yaml");
 

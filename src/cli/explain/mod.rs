@@ -153,7 +153,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         return kaos::explain((kind, name), (namespace.as_deref(), &facts.operator_namespace), &cluster, output, io);
     }
     let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut of_kaos = Vec::new();
+    let (mut of_kaos, mut agents) = (Vec::new(), Vec::new());
     let (questions, reached) = match object {
         Some(object) => {
             // A word that means nothing is told without a cluster.
@@ -167,12 +167,20 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             cluster::block_on(reading).map_err(or_manifests)?
         }
         None => {
-            let (questions, told) = offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?;
-            of_kaos = told;
+            let Offline { questions, of_kaos: told, agents: named } =
+                offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?;
+            (of_kaos, agents) = (told, named);
             (questions, None)
         }
     };
     if questions.is_empty() && of_kaos.is_empty() {
+        if let Some((namespace, name)) = agents.first() {
+            let (namespace, name) = (io::shown(namespace), io::shown(name));
+            bail!(
+                "Agent {namespace}/{name}: its Pods are not judged from a manifest, since a Deployment is made of it first. What to do: drawbridge \
+                 validate -f says what is wrong with it; on a cluster drawbridge explain deployment/{name} -n {namespace} shows what its Pods get"
+            );
+        }
         bail!(
             "no Pod and nothing that makes Pods in the input; explain reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, \
              ReplicationControllers, Jobs, CronJobs and Sandboxes, and Agents, ModelAPIs and MCPServers of kaos.tools"
@@ -215,12 +223,15 @@ enum Answer<'t> {
     Kaos(&'t kaos::Told),
 }
 
-fn offline(
-    paths: &[String],
-    namespace: &str,
-    facts: &Facts,
-    io: &mut Io<'_>,
-) -> anyhow::Result<(Vec<Question>, Vec<kaos::Told>)> {
+/// What manifests ask about.
+struct Offline {
+    questions: Vec<Question>,
+    of_kaos: Vec<kaos::Told>,
+    /// Namespace and name of Agents, of which a controller makes Deployments.
+    agents: Vec<(String, String)>,
+}
+
+fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) -> anyhow::Result<Offline> {
     let sources = documents::read(paths, io)?;
     let mut world = World::new(facts)?;
     let mut objects = Vec::new();
@@ -234,11 +245,22 @@ fn offline(
     let snapshot = world.snapshot()?;
     let platform = world.platform()?;
     let of_kaos = kaos::of_manifests(&objects, namespace, (platform.kaos(), &facts.operator_namespace), &snapshot)?;
+    let agents = objects.iter().filter_map(|object| agent(object, namespace)).collect();
     let subjects = objects.into_iter().filter(|object| Subject::of(object, namespace).is_some());
     let questions = subjects
         .map(|object| Question { world: world.clone(), object, namespace: namespace.to_owned(), notes: Vec::new() })
         .collect();
-    Ok((questions, of_kaos))
+    Ok(Offline { questions, of_kaos, agents })
+}
+
+/// Namespace and name of an Agent, of which a controller makes a Deployment of its name.
+fn agent(object: &Value, namespace: &str) -> Option<(String, String)> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let kind = Kind::of(group, text("/kind"))?;
+    let is_agent = matches!(kind, Kind::Agent | Kind::BeeaiAgent | Kind::BeeaiCompatAgent);
+    let namespace = Some(text("/metadata/namespace")).filter(|given| !given.is_empty()).unwrap_or(namespace);
+    is_agent.then(|| (namespace.to_owned(), text("/metadata/name").to_owned()))
 }
 
 fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
