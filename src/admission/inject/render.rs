@@ -4,7 +4,6 @@
 //! Our elements are added where they belong, surviving ones repaired in place and moved as they are, and recorded
 //! ones that the plan does not want removed. Nothing else is touched.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -179,11 +178,12 @@ fn volumes(pod: PodView<'_>, recorded: &Status<'_>, wanted: &[Arc<Rendered>], ou
         return;
     }
     let present = pod.list("volumes");
-    let (mut gone, mut names) = (Vec::new(), BTreeSet::new());
+    let (mut gone, mut names) = (Vec::new(), Vec::new());
     for (index, volume) in present.iter().enumerate() {
         let name = text(volume, "name");
         // Of several of one name the first is ours: the API server takes no more than one.
-        let Some(record) = recorded.record("volumes", name).filter(|_| names.insert(name)) else { continue };
+        let Some(record) = recorded.record("volumes", name).filter(|_| !names.contains(&name)) else { continue };
+        names.push(name);
         match wanted.iter().find(|ours| ours.record.name == record.name) {
             Some(ours) if same_source(volume, ours.value()) => {}
             Some(ours) => out.push(patch::replace_part(at.with_trailing_token(index), &ours.part)),

@@ -130,16 +130,22 @@ impl<'p> Status<'p> {
             list.retain(|part| keys::may_be_ours(&part.name));
         }
         status.volumes.retain(|part| keys::OUR_VOLUMES.contains(&part.name.as_str()));
+        status.edits.retain(|edit| !keys::may_be_ours(edit.container()));
+        // What we write is short: nothing more is done about it.
         for list in [&mut status.init, &mut status.containers, &mut status.volumes] {
-            let mut names = BTreeSet::new();
-            list.retain(|part| names.insert(part.name.clone()));
+            if list.len() > keys::OUR_VOLUMES.len() {
+                let mut names = BTreeSet::new();
+                list.retain(|part| names.insert(part.name.clone()));
+            }
         }
-        let mut edits: HashMap<String, usize> = HashMap::new();
-        status.edits.retain(|edit| {
-            let count = edits.entry(edit.container().to_owned()).or_default();
-            *count += 1;
-            *count <= EDITS_MOST && !keys::may_be_ours(edit.container())
-        });
+        if status.edits.len() > EDITS_MOST {
+            let mut counts: HashMap<String, usize> = HashMap::new();
+            status.edits.retain(|edit| {
+                let count = counts.entry(edit.container().to_owned()).or_default();
+                *count += 1;
+                *count <= EDITS_MOST
+            });
+        }
         status.portless.truncate(keys::CONTAINERS_MOST);
         // Only a Pod that named none, or the default, was given another.
         status.service_account = status.service_account.take().filter(Account::is_likely);

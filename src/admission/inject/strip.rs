@@ -3,8 +3,6 @@
 //!
 //! What somebody changed since is left as it is; only what is still ours goes.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use super::edit;
@@ -34,9 +32,14 @@ pub(super) fn operations(pod: PodView<'_>, status: &Status<'_>) -> Vec<Operation
 /// Removes our elements of a list, the first of each name, from the back; a list that would be empty goes as a whole.
 fn elements(pod: PodView<'_>, list: &str, status: &Status<'_>, out: &mut Vec<Operation>) {
     let items = pod.list(list);
-    let mut names = BTreeSet::new();
-    let mut is_ours = |name| status.record(list, name).is_some() && names.insert(name);
-    let ours: Vec<usize> = (0..items.len()).filter(|index| is_ours(text(&items[*index], "name"))).collect();
+    let mut ours: Vec<usize> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let name = text(item, "name");
+        // Those before it are no more than there are names of ours.
+        if status.record(list, name).is_some() && !ours.iter().any(|other| text(&items[*other], "name") == name) {
+            ours.push(index);
+        }
+    }
     let at = pointer(["spec", list]);
     if !ours.is_empty() && ours.len() == items.len() {
         out.push(patch::remove(at));
