@@ -374,5 +374,17 @@ fn plain(bytes: &[u8]) -> usize {
     chunks.len() * 8 + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
+/// Takes members that are null out of objects, at any depth.
+pub fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,8 @@ const KIB: usize = 1024;
 pub const DEFAULTS: usize = 16;
 /// ConfigMaps with templates and steps of builds, per namespace.
 pub const BUILDS: usize = 32;
+/// Of each sort, so many times as many as may be read are looked at: what lies behind the oldest of them is one too many, whatever it holds.
+pub const LOOKED: usize = 4;
 /// Bytes of one ConfigMap: its keys and values.
 pub const TEXT: usize = LARGEST_TEXT;
 /// Bytes of all ConfigMaps of one sort in one namespace.
@@ -27,6 +29,8 @@ pub const OBJECTS: usize = 1024;
 pub const OBJECT: usize = 4 * KIB;
 /// Bytes that an AgentRuntime is counted besides its spec.
 pub const RUNTIME: usize = 2 * KIB;
+/// Bytes of the status of an AgentRuntime that are among [`RUNTIME`]: as many as one has as a rule. What there is more is counted besides.
+pub const STATUS: usize = 2 * KIB;
 /// Bytes that an AgentCard is counted besides its owners, finalizers and status.
 pub const CARD: usize = KIB;
 /// Bytes that a Role or RoleBinding for a signed card is counted besides what it gives.
@@ -101,28 +105,36 @@ impl Limits {
     /// Those of the operator's own namespace, whose templates and steps serve everybody and which only the platform writes.
     pub const OWN: Limits = Limits { builds: 8 * BUILDS, text_of_builds: 8 * TEXT_IN_ALL, kept: 64 * KEPT };
 
+    /// How many ConfigMaps with defaults, and with templates and steps, are looked at: of those behind them nothing decides but their size.
+    #[must_use]
+    pub fn looked(self) -> [usize; 2] {
+        [LOOKED * DEFAULTS, LOOKED * self.builds]
+    }
+
     /// Which of the ConfigMaps of one namespace are over a bound, given oldest first by sort and size (`None`: not read, whatever it
     /// holds); in the same order.
     pub fn over(self, known: impl Iterator<Item = Option<(Sort, usize)>>) -> impl Iterator<Item = Option<Bound>> {
-        let mut used = [(0, 0); 2];
+        let mut used = [(0, 0, 0); 2];
         known.map(move |one| {
             let (sort, size) = one?;
-            if size > TEXT {
-                return Some(Bound::Size);
-            }
+            let is_large = (size > TEXT).then_some(Bound::Size);
             let (at, most, all) = match sort {
-                Sort::Named => return None,
+                Sort::Named => return is_large,
                 Sort::Defaults => (0, DEFAULTS, TEXT_IN_ALL),
                 Sort::Builds => (1, self.builds, self.text_of_builds),
             };
-            let (count, text) = used[at];
-            if count >= most {
+            let (place, count, text) = used[at];
+            used[at].0 += 1;
+            if is_large.is_some() {
+                return is_large;
+            }
+            if count >= most || place >= LOOKED * most {
                 return Some(Bound::Count);
             }
             if text + size > all {
                 return Some(Bound::Text);
             }
-            used[at] = (count + 1, text + size);
+            used[at] = (place + 1, count + 1, text + size);
             None
         })
     }
@@ -176,6 +188,7 @@ mod tests {
             format!("| one ConfigMap that is read: its keys and values | {} KiB |", TEXT / KIB),
             format!("in a namespace | {DEFAULTS}, together {} KiB |", TEXT_IN_ALL / KIB),
             format!("of builds in a namespace | {BUILDS}, together {} KiB |", TEXT_IN_ALL / KIB),
+            format!("the oldest {} with defaults, {} with templates and steps", LOOKED * DEFAULTS, LOOKED * BUILDS),
             format!("| what is kept of all that, per namespace | {} KiB |", KEPT / KIB),
             format!("| what is kept of all namespaces | {} MiB |", KEPT_IN_ALL / KIB / KIB),
             format!("| texts that wait to be read, of all namespaces | {} MiB |", WAITING / KIB / KIB),
@@ -201,7 +214,20 @@ mod tests {
     fn mend_02_count_and_bytes_of_a_namespace_are_bounded_and_the_oldest_count_first() {
         use Sort::{Builds, Defaults, Named};
         type Case = (&'static str, Vec<(Sort, usize)>, Vec<(usize, Bound)>);
-        let table: [Case; 6] = [
+        let table: [Case; 7] = [
+            (
+                "what lies behind those that are looked at is too many, however much room is left",
+                [
+                    vec![(Defaults, TEXT - 1); 4],
+                    vec![(Defaults, 5); LOOKED * DEFAULTS - 4],
+                    vec![(Defaults, 1), (Defaults, TEXT + 1)],
+                ]
+                .concat(),
+                (4..LOOKED * DEFAULTS)
+                    .map(|at| (at, Bound::Text))
+                    .chain([(LOOKED * DEFAULTS, Bound::Count), (LOOKED * DEFAULTS + 1, Bound::Size)])
+                    .collect(),
+            ),
             ("as many as may be", vec![(Defaults, 100); DEFAULTS], vec![]),
             ("two more", vec![(Defaults, 100); DEFAULTS + 2], vec![(16, Bound::Count), (17, Bound::Count)]),
             (

@@ -59,6 +59,12 @@ impl Named {
         self.0.is_empty()
     }
 
+    /// Whether there is an object of that kind and name.
+    #[must_use]
+    pub fn has(&self, kind: Kind, name: &str) -> bool {
+        self.0.get(&kind).is_some_and(|names| names.contains(name))
+    }
+
     /// The objects of other kinds that want the Deployment that an object of that kind and name wants.
     #[must_use]
     pub fn namesakes(&self, kind: Kind, name: &str) -> Vec<(Kind, Arc<str>)> {
@@ -121,9 +127,11 @@ mod tests {
         let mut named = named(&[(Kind::KaosAgent, "x")]);
         let before = named.clone();
         assert!(!named.set(Kind::KaosAgent, &"x".into(), true), "known");
+        assert!(named.has(Kind::KaosAgent, "x") && !named.has(Kind::KaosAgent, "y") && !named.has(Kind::Agent, "x"));
         assert!(named.set(Kind::KaosAgent, &"x".into(), false));
         assert!(!named.set(Kind::KaosAgent, &"x".into(), false), "gone already");
         assert!(named.is_empty() && named.namesakes(Kind::Agent, "agent-x").is_empty());
+        assert!(!named.has(Kind::KaosAgent, "x"));
         assert_eq!(before.namesakes(Kind::Agent, "agent-x").len(), 1, "a copy stays as it was");
     }
 }

@@ -104,7 +104,7 @@ pub struct TokenExchange {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
-    /// OTLP endpoint, as written: what [`crate::domain::otlp::url`] takes for an address.
+    /// OTLP endpoint, as written: what [`crate::domain::otlp::url_of_settings`] takes for an address.
     pub endpoint: Field<Option<String>>,
     /// Transport.
     pub protocol: Field<Option<TraceProtocol>>,

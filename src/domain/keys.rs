@@ -95,7 +95,8 @@ pub const FINALIZER: &str = "kagenti.io/cleanup";
 pub const MANAGER_ENROLMENT: &str = "drawbridge/enrolment";
 /// Field manager of what the Agent's controller applies.
 pub const MANAGER_AGENT: &str = "drawbridge/agent";
-/// Field manager under which the Go operator updated workloads.
+/// Field manager under which the Go operator updated workloads. That of every operator that gives it no other name is called the same: alone the
+/// name says nothing.
 pub const MANAGER_UPSTREAM: &str = "manager";
 /// Scheduling gate that the MutatingAdmissionPolicy adds and every allowing answer removes.
 pub const SCHEDULING_GATE: &str = "drawbridge/injection";
@@ -347,10 +348,43 @@ pub const MANAGER_CERTIFICATES: &str = "drawbridge/certificates";
 /// Who reports Events about admission policies that are not there.
 pub const MANAGER_POLICIES: &str = "drawbridge/policies";
 
+/// The labels and annotations of that prefix that are read or written on workloads and their Pod templates. A workload may carry any number of others,
+/// of any length: of those nothing is kept. One that joins must join here.
+const OF_WORKLOADS: [&str; 22] = [
+    LABEL_TYPE,
+    LABEL_INJECT,
+    LABEL_ENVOY_PROXY,
+    LABEL_SPIFFE_HELPER,
+    LABEL_CLIENT_REGISTRATION,
+    LABEL_MANAGED_BY,
+    LABELS_PROTOCOL[0],
+    LABELS_PROTOCOL[1],
+    ANNOTATION_MODE,
+    ANNOTATION_OUTBOUND_EXCLUDE,
+    ANNOTATION_INBOUND_EXCLUDE,
+    ANNOTATION_CREDENTIALS,
+    ANNOTATION_CONFIG_HASH,
+    ANNOTATION_STATUS,
+    ANNOTATION_NATIVE_SIDECARS,
+    ANNOTATION_PORT_VARIABLE,
+    ANNOTATION_CARD_PORT,
+    ANNOTATION_RETRY,
+    ANNOTATION_SUSPENDED,
+    ANNOTATION_ROLLED_FOR,
+    ANNOTATION_RESTART_PENDING,
+    ANNOTATION_RESTART_REPLICAS,
+];
+
+/// Whether a label or annotation of a Pod template is one of the prefix that is read or written there.
+#[must_use]
+pub fn is_of_template(key: &str) -> bool {
+    OF_WORKLOADS.contains(&key)
+}
+
 /// Whether a label or annotation of a workload is one that enrolment reads or writes.
 #[must_use]
 pub fn is_ours(key: &str) -> bool {
-    key.starts_with(PREFIX) || matches!(key, LABEL_APP_MANAGED_BY | ANNOTATION_SANDBOX_POD)
+    OF_WORKLOADS.contains(&key) || matches!(key, LABEL_APP_MANAGED_BY | ANNOTATION_SANDBOX_POD)
 }
 
 /// Whether an annotation of a workload itself is one that is read there.

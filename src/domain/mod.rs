@@ -14,5 +14,6 @@ pub mod refused_pods;
 pub mod resign;
 pub mod suggest;
 pub mod trust;
+pub mod userinfo;
 pub mod workload;
 pub mod written;

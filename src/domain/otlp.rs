@@ -8,8 +8,13 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::userinfo::without_userinfo;
+
 /// What is expected of an address, for messages.
 pub const EXPECTED: &str = "a URL of a collector, such as http://otel-collector.observability:4317, or host:port";
+
+/// What is expected of an address that we write to containers, for messages.
+pub const EXPECTED_OF_SETTINGS: &str = "a URL of a collector, such as http://otel-collector.observability:4317, or host:port, with $(VARIABLE) in place of host or port alone,";
 
 /// `http` or `grpc`, as users write it (`spec.trace.protocol` of an AgentRuntime).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,12 +60,26 @@ pub fn url(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The address for people: the URL that is used, and what was written where that is another text.
+/// The same of an address that is written to containers of others. Whoever names it does not write these containers: a variable of theirs in
+/// its path, query or credentials would be told to whomever it leads to.
+#[must_use]
+pub fn url_of_settings(text: &str) -> Option<Cow<'_, str>> {
+    let (before, path) = match text.split_once("://") {
+        Some((_, rest)) => {
+            let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+            (authority.rsplit_once('@').map_or("", |(credentials, _)| credentials), path)
+        }
+        None => ("", ""),
+    };
+    url(text).filter(|_| ![before, path].into_iter().any(|part| part.contains("$(")))
+}
+
+/// The address for people: the URL that is used, and what was written where that is another text; without credentials.
 #[must_use]
 pub fn shown(text: &str) -> String {
     match url(text) {
         Some(Cow::Owned(url)) => format!("{url} (written as {text})"),
-        _ => text.to_owned(),
+        _ => without_userinfo(text),
     }
 }
 
@@ -158,7 +177,29 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(url(text).as_deref(), expected, "{text}");
         }
+        for (text, _) in table {
+            assert_eq!(url_of_settings(text), url(text), "{text}");
+        }
         assert_eq!(shown("otel:4317"), "http://otel:4317 (written as otel:4317)");
         assert_eq!(shown("http://otel:4317"), "http://otel:4317");
+        assert_eq!(shown("http://user:secret@otel:4318/v1"), "http://…@otel:4318/v1");
+    }
+
+    #[test]
+    fn an_address_of_settings_tells_nobody_a_variable_of_the_container() {
+        for text in [
+            "https://evil.example/$(OPENAI_API_KEY)",
+            "https://evil.example?k=$(OPENAI_API_KEY)",
+            "https://evil.example#$(OPENAI_API_KEY)",
+            "https://evil.example/$$(OPENAI_API_KEY)",
+            "https://$(OPENAI_API_KEY)@evil.example",
+            "https://u:$(OPENAI_API_KEY)@evil.example:4318/v1",
+        ] {
+            assert!(url(text).is_some(), "{text}: whoever writes the container may");
+            assert_eq!(url_of_settings(text), None, "{text}");
+        }
+        for text in ["https://$(OPENAI_API_KEY).evil.example", "https://a$(B):1", "$(A)$(B)"] {
+            assert_eq!(url(text), None, "{text}");
+        }
     }
 }

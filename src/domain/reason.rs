@@ -186,7 +186,7 @@ reasons! {
     ProgressDeadlineExceeded, Warning, "the workload's new Pods did not become available in time";
     UnprotectedPods, Warning, "Pods of an enrolled workload run without the sidecars";
     OutdatedPods, Warning, "Pods of an enrolled workload run with another configuration than the present one";
-    PodsGated, Warning, "Pods wait behind the scheduling gate, because no webhook answered when they were made";
+    PodsGated, Warning, "Pods wait behind the scheduling gate, because no webhook answered when they were made or because their template carries the gate";
     PodsMissing, Warning, "Pods that the workload wants do not exist";
     PodsNotRunning, Warning, "Pods of the workload exist and none of them runs";
     QuotaExceeded, Warning, "a ResourceQuota of the namespace has no room for the workload's Pods";
@@ -340,7 +340,7 @@ reasons! {
     ResignNotPossible, Warning, "the signature of a card will count no more, and the Pods that sign it are not replaced by themselves";
     AgentOpened, State, "an agent is verified, and its NetworkPolicy opens it";
     AgentCutOff, Warning, "an agent is not verified any more, and its NetworkPolicy cuts it off";
-    DeclaredNotOpened, Warning, "an agent is open to what it declares, and some of what is declared names no place that a NetworkPolicy can open";
+    DeclaredNotOpened, Warning, "some of what an agent declares opens nobody: it names no place that a NetworkPolicy can open, or one policy has no room for it";
     DependencyMissing, Warning, "an object that an Agent of KAOS names does not exist";
     DependencyNotReady, State, "an object that an Agent of KAOS names is not ready";
     DependenciesReady, State, "every object that an Agent of KAOS names is ready";

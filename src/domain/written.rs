@@ -23,6 +23,8 @@ pub enum On {
     Pod,
     /// An object of our own kinds, which a person has made.
     Custom,
+    /// A Namespace.
+    Namespace,
 }
 
 impl On {
@@ -37,6 +39,7 @@ impl On {
             On::Sandbox => "Sandbox",
             On::Pod => "Pod",
             On::Custom => "AgentRuntime, Agent, AgentBuild",
+            On::Namespace => "Namespace",
         }
     }
 }
@@ -84,6 +87,8 @@ pub enum Off {
     Uninstalled,
     /// With a Pod that is replaced, or an object of our kinds that is deleted.
     Gone,
+    /// By a person who takes back what a person said; `uninstall` names it and leaves it.
+    Said,
 }
 
 impl Off {
@@ -95,6 +100,7 @@ impl Off {
             Off::Noted => "by the same controller once that is over",
             Off::Uninstalled => "by `drawbridge uninstall`",
             Off::Gone => "with the object",
+            Off::Said => "by `drawbridge release`; a person's word, which `drawbridge uninstall` names and leaves",
         }
     }
 }
@@ -124,7 +130,10 @@ pub const MANAGER_GATE: &str = "drawbridge/gate";
 pub const MANAGER_RESIGN: &str = "drawbridge/resign";
 /// Field manager of the builds' controller.
 pub const MANAGER_BUILD: &str = "drawbridge/agent-build";
+/// Field manager of the controller that labels Pods of verified and of quarantined agents.
+pub const MANAGER_TRUST_LABEL: &str = "drawbridge/trust-label";
 const WEBHOOK: &str = "the webhook";
+const QUARANTINE: &str = "`drawbridge quarantine`";
 
 const fn row(on: On, (at, key): (At, &'static str), by: &'static str, off: Off, when: &'static str) -> Written {
     Written { on, at, key, by, when, off }
@@ -146,6 +155,14 @@ const fn resigned(at: At, key: &'static str, when: &'static str) -> Written {
 
 const fn of_pod(key: &'static str, when: &'static str) -> Written {
     row(On::Pod, (At::Annotation, key), WEBHOOK, Off::Gone, when)
+}
+
+const fn of_trust(key: &'static str, when: &'static str) -> Written {
+    row(On::Pod, (At::Label, key), MANAGER_TRUST_LABEL, Off::Noted, when)
+}
+
+const fn of_namespace(key: &'static str, when: &'static str) -> Written {
+    row(On::Namespace, (At::Annotation, key), QUARANTINE, Off::Said, when)
 }
 
 const fn of_build(key: &'static str, when: &'static str) -> Written {
@@ -224,6 +241,16 @@ pub const WRITTEN: &[Written] = &[
     of_pod(keys::ANNOTATION_STATUS, "it is injected: which parts"),
     of_pod(keys::ANNOTATION_RUNTIME_CONFIG, "it is injected: the configuration of its sidecars"),
     of_pod(keys::ANNOTATION_CONFIG_HASH, "it is injected: the hash of its configuration"),
+    of_trust(
+        keys::LABEL_VERIFIED,
+        "it runs under the account that the card of its agent proves, and trust is at least audited",
+    ),
+    of_trust(
+        keys::LABEL_QUARANTINED,
+        "its agent is in quarantine, and the NetworkPolicy is there that cuts off by it: the agent",
+    ),
+    of_namespace(keys::ANNOTATION_QUARANTINE, "a person puts agents into quarantine: which"),
+    of_namespace(keys::ANNOTATION_QUARANTINE_RECORD, "a person puts agents into quarantine: who, when and why"),
     row(
         On::Custom,
         (At::Finalizer, keys::FINALIZER),

@@ -13,14 +13,15 @@ use super::kinds::What;
 use super::{Key, Kind, Observed};
 use crate::domain::workload::WorkloadKind;
 
-/// Objects per page of a list.
+/// Most objects per page of a list. Each list begins with pages of a few, which grow while their objects are small: whoever may write an object can
+/// make it as large as the API server takes it, which is 1 MiB and more.
 pub mod page {
     /// Of small objects.
     pub const SMALL: u32 = 500;
     /// Of objects that hold a Pod template or a status.
     pub const LARGE: u32 = 100;
-    /// Anybody who may write one ConfigMap can make it as large as the API server takes them: 1 MiB, and more with what surrounds it.
-    pub const TEXTS: u32 = 8;
+    /// Of ConfigMaps, of which whoever may write one may write thousands: large ones come eight at a time, and small ones keep nobody waiting.
+    pub const TEXTS: u32 = 64;
     /// Of metadata alone, whose annotations may be 256 KiB.
     pub const MARKS: u32 = 50;
     /// Tekton copies whole pipelines into its objects, and our own kinds hold whole Pod templates.
@@ -116,7 +117,7 @@ pub struct Selection {
     pub labels: Option<&'static str>,
     /// In the operator's own namespace only, otherwise in all.
     pub own: bool,
-    /// Objects per page of the first list: few where they are large.
+    /// Most objects per page of a list: few where they are large.
     pub page: u32,
     /// Objects that another selection delivers are left out here.
     pub keep: fn(&Key, &What) -> bool,

@@ -7,8 +7,8 @@
 
 use std::fmt::Debug;
 
-use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
+use futures::{AsyncReadExt as _, TryStreamExt as _};
 use kube::api::{ListParams, WatchParams};
 use kube::core::{ObjectList, Request, WatchEvent};
 use kube::{Api, Resource};
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::machine::{Ended, Follower, Heard, Next};
+use super::pages::Pages;
 use super::{WatchError, Watching};
 
 /// What of a collection is asked for.
@@ -26,7 +27,7 @@ pub struct Selection {
     pub fields: Option<String>,
     /// Label selector.
     pub labels: Option<String>,
-    /// Objects per page.
+    /// Most objects of a page; it begins with fewer.
     pub page: Option<u32>,
     /// After each failure everything is read again, instead of going on where it stopped: for what is small.
     pub careful: bool,
@@ -69,6 +70,7 @@ pub struct Following<R> {
     watching: Watching,
     turns: watch::Receiver<u64>,
     machine: Follower,
+    pages: Pages,
     events: Option<Events<R>>,
     base: Instant,
 }
@@ -82,7 +84,8 @@ where
     pub fn new(api: Api<R>, what: &str, selection: Selection, watching: Watching) -> Self {
         let (turns, epoch) = (watching.history.turns(), watching.history.epoch());
         let machine = Follower::new(selection.careful, watching.pace.period, epoch);
-        Self { api, what: what.to_owned(), selection, watching, turns, machine, events: None, base: Instant::now() }
+        let (pages, what) = (Pages::new(selection.page), what.to_owned());
+        Self { api, what, selection, watching, turns, machine, pages, events: None, base: Instant::now() }
     }
 
     /// Everything is read again in the next step.
@@ -152,14 +155,24 @@ where
     }
 
     async fn page(&mut self, token: Option<String>) -> Result<Step<R>, WatchError> {
-        let mut parameters = ListParams { limit: self.selection.page, ..ListParams::default() };
+        if token.is_none() {
+            self.pages = Pages::new(self.selection.page);
+        }
+        let mut parameters = ListParams { continue_token: token, ..ListParams::default() };
         parameters.field_selector.clone_from(&self.selection.fields);
         parameters.label_selector.clone_from(&self.selection.labels);
-        parameters.continue_token = token;
         let silence = self.watching.pace.silence();
-        let page = timeout(silence, list(self.api.clone(), self.selection.metadata, &parameters))
-            .await
-            .map_err(|_| WatchError::Silent(silence))??;
+        let page = loop {
+            parameters.limit = self.pages.limit();
+            let asked = list(self.api.clone(), self.selection.metadata, (&parameters, self.pages.bytes()));
+            match timeout(silence, asked).await.map_err(|_| WatchError::Silent(silence))?? {
+                Some((page, bytes)) => {
+                    self.pages.had(bytes);
+                    break page;
+                }
+                None => self.pages.had_too_many(),
+            }
+        };
         let version = page.metadata.resource_version.filter(|version| !version.is_empty());
         let version = version.ok_or(WatchError::NoVersion)?;
         let history = &self.watching.history;
@@ -239,16 +252,26 @@ where
     }
 }
 
-/// A page of a collection, or of its metadata alone.
-async fn list<R>(api: Api<R>, metadata: bool, parameters: &ListParams) -> kube::Result<ObjectList<R>>
+/// A page of a collection, or of its metadata alone, and how many bytes it has; nothing, where those are more than `most`.
+async fn list<R>(
+    api: Api<R>,
+    metadata: bool,
+    (parameters, most): (&ListParams, Option<u64>),
+) -> kube::Result<Option<(ObjectList<R>, u64)>>
 where
     R: Resource + Clone + DeserializeOwned + Debug,
 {
-    if !metadata {
-        return api.list(parameters).await;
+    let request = Request::new(api.resource_url());
+    let request = if metadata { request.list_metadata(parameters) } else { request.list(parameters) };
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let mut body = std::pin::pin!(api.into_client().request_stream(request).await?);
+    let (mut text, most) = (Vec::new(), most.unwrap_or(u64::MAX));
+    let read = body.as_mut().take(most.saturating_add(1)).read_to_end(&mut text).await;
+    let bytes = read.map_err(kube::Error::ReadEvents)? as u64;
+    if bytes > most {
+        return Ok(None);
     }
-    let request = Request::new(api.resource_url()).list_metadata(parameters);
-    api.into_client().request(request.map_err(kube::Error::BuildRequest)?).await
+    serde_json::from_slice(&text).map(|page| Some((page, bytes))).map_err(kube::Error::SerdeError)
 }
 
 /// A watch of a collection from that version on, or of its metadata alone.

@@ -16,6 +16,7 @@
 //! - a list below that position means that the cluster went back: the [`History`] of the process turns a page, once,
 //!   and everybody forgets what versions they knew;
 //! - a list at or above it means that only the watch's server was behind;
+//! - a list begins with a small page, and pages grow while they weigh little (`pages`): what an object weighs is up to whoever writes it;
 //! - one object that matters by itself is then read by name, which is the truth also where lists come from a cache that
 //!   stopped.
 //!
@@ -28,6 +29,7 @@ pub mod follow;
 mod history;
 pub mod machine;
 pub mod named;
+mod pages;
 mod trouble;
 
 #[cfg(test)]

@@ -355,3 +355,39 @@ fn a_labelled_config_map_without_the_key_is_told() {
     assert!(notices(&with(RUNTIME, &["config.yml"]))[0].1.contains("has no key config.yaml (it has config.yml)"));
     assert!(notices(&with(RUNTIME, &[])).is_empty(), "an empty one says nothing");
 }
+
+/// Whoever may write an address may write a password in it; whoever reads a status, a warning or an Event is told neither.
+#[test]
+fn a_password_in_an_address_stands_in_no_notice_and_in_no_field() {
+    let text = |user: &str| {
+        let address = |place: &str| format!("http://{user}:canary@{place}");
+        format!(
+            "trace: {{endpoint: '{}'}}\ntokenExchange: {{tokenUrl: '{}', defaultAudience: '{}', defaultScopes: ['{}']}}\n",
+            address("otel:4318"),
+            address("idp/token"),
+            address("idp"),
+            address("scope"),
+        )
+    };
+    let both = view(&[("a", &text("weaker")), ("b", &text("stronger"))]);
+    let endpoint = both.resolved.trace.endpoint.value.as_deref();
+    assert_eq!(endpoint, Some("http://stronger:canary@otel:4318"), "what Pods are told stays");
+    let lines: Vec<String> = both.resolved.fields().map(|shown| format!("{shown:?}")).collect();
+    assert!(lines.iter().all(|line| !line.contains("canary")), "{lines:#?}");
+    let addresses = lines.iter().filter(|line| line.contains("http://…@")).count();
+    assert_eq!((addresses, notices(&both).len()), (4, 0), "{lines:#?}");
+    for text in [
+        "trace: {endpoint: 'grpc://user:canary@otel:4317'}",
+        "trace: {endpoint: 'http://user:canary x@otel:4317'}",
+        "trace: {endpoint: 'http://user:canary/x@otel:4317'}",
+        "tokenExchange: {tokenUrl: 'http://user:canary x@idp'}",
+        "trace: {protocol: 'http://user:canary@otel:4317'}",
+        "proxy: {uid: 'http://user:canary@idp'}",
+        "spiffe: {trustDomain: 'https://user:canary@idp'}",
+    ] {
+        let view = view(&[("a", text)]);
+        let seen = notices(&view);
+        assert_eq!(seen.len(), 1, "{text}: {seen:?}");
+        assert!(seen[0].1.contains('…') && !seen[0].1.contains("canary"), "{text}: {seen:?}");
+    }
+}

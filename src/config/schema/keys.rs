@@ -296,6 +296,13 @@ pub const KEYS: &[Key] = &[
         "where ConfigMap kaos-mcp-runtimes lists the runtimes of MCPServers; the namespace of Drawbridge when unset"
     ),
     process!(
+        "kaos.operatorNamespaces",
+        kaos.operator_namespaces,
+        builds::namespaces,
+        "namespaces in which Lease kaos-operator.kaos.tools of the Go operator counts, besides kaos-system, that of kaos.registryNamespace and \
+         our own: while it is held there, the controllers of KAOS's kinds write nothing"
+    ),
+    process!(
         "kaos.gateway.enabled",
         kaos.gateway.enabled,
         read::boolean,

@@ -1,4 +1,4 @@
-//! One function per type of value: JSON in, typed value or a sentence out.
+//! One function per type of value: JSON in, typed value or a sentence out. What a sentence quotes is without credentials in addresses.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use crate::api::yaml::kind;
 use crate::config::otlp;
 use crate::config::resolved::{InboundExclusions, NativeSidecars, SpireSwitch, TraceProtocol};
 use crate::domain::mode::Mode;
+use crate::domain::userinfo::unread_without_userinfo;
 
 /// Lowest port a process without privileges may open.
 const LOWEST_PORT: u64 = 1024;
@@ -28,8 +29,14 @@ fn found(value: &Value) -> String {
         Value::String(text) if text.parse::<f64>().is_ok() || text == "true" || text == "false" => {
             format!("the string {value} (without quotes it would be a value)")
         }
+        Value::String(text) => format!("{} ({})", kind(value), Value::from(unread_without_userinfo(text))),
         _ => format!("{} ({value})", kind(value)),
     }
+}
+
+/// Text that could not be read, in quotes.
+fn quoted(text: &str) -> String {
+    format!("{:?}", unread_without_userinfo(text))
 }
 
 pub(super) fn boolean(value: &Value) -> Read<bool> {
@@ -70,7 +77,7 @@ pub(super) fn word(value: &Value) -> Read<String> {
         return Err("is empty; leave the key out or name a value".to_owned().into());
     }
     if text.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
-        return Err(format!("{text:?} contains white space").into());
+        return Err(format!("{} contains white space", quoted(&text)).into());
     }
     Ok(text)
 }
@@ -82,11 +89,12 @@ pub(super) fn some_word(value: &Value) -> Read<Option<String>> {
 /// The address of a collector.
 pub(super) fn collector(value: &Value) -> Read<Option<String>> {
     let text = word(value)?;
-    match otlp::url(&text) {
+    match otlp::url_of_settings(&text) {
         Some(_) => Ok(Some(text)),
         None => Err(Problem::mild(format!(
-            "{text:?} is not an address that exporters know: {} is expected",
-            otlp::EXPECTED
+            "{} is not an address that exporters know: {} is expected",
+            quoted(&text),
+            otlp::EXPECTED_OF_SETTINGS
         ))),
     }
 }
@@ -102,7 +110,9 @@ pub(super) fn url(value: &Value) -> Read<String> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     match rest {
         Some(rest) if !rest.is_empty() && !rest.starts_with('/') => Ok(text.trim_end_matches('/').to_owned()),
-        _ => Err(format!("{text:?} is not a URL that begins with http:// or https:// and names a host").into()),
+        _ => {
+            Err(format!("{} is not a URL that begins with http:// or https:// and names a host", quoted(&text)).into())
+        }
     }
 }
 
@@ -175,7 +185,8 @@ pub(super) fn trust_domain(value: &Value) -> Read<String> {
     let allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "._-".contains(letter);
     if text.len() > 255 || !text.chars().all(allowed) {
         return Err(format!(
-            "{text:?} is not a trust domain: lower case letters, digits, dots, dashes and underscores, without spiffe://"
+            "{} is not a trust domain: lower case letters, digits, dots, dashes and underscores, without spiffe://",
+            quoted(&text)
         )
         .into());
     }

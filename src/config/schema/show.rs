@@ -1,9 +1,10 @@
-//! Values for people: what `explain` prints and what a shadowed value is remembered as.
+//! Values for people: what `explain` prints, what a status says, and what a shadowed value is remembered as; without credentials in addresses.
 
 use serde_json::Value;
 
 use crate::config::resolved::{InboundExclusions, NativeSidecars, SpireSwitch, TraceProtocol};
 use crate::domain::mode::Mode;
+use crate::domain::userinfo::without_userinfo;
 
 /// One line for people.
 pub trait Show {
@@ -13,13 +14,13 @@ pub trait Show {
 
 impl Show for String {
     fn show(&self) -> String {
-        if self.is_empty() { "unset".to_owned() } else { self.clone() }
+        if self.is_empty() { "unset".to_owned() } else { without_userinfo(self) }
     }
 }
 
 impl Show for Vec<String> {
     fn show(&self) -> String {
-        format!("[{}]", self.join(", "))
+        format!("[{}]", without_userinfo(&self.join(", ")))
     }
 }
 

@@ -133,6 +133,7 @@ fn every_process_key_changes_what_the_process_does() {
         "agents.lockdown",
         "beeai.allowBaseline",
         "kaos.registryNamespace",
+        "kaos.operatorNamespaces",
         "kaos.gateway.enabled",
         "kaos.gateway.name",
         "kaos.gateway.namespace",

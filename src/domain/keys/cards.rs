@@ -41,6 +41,19 @@ pub const PREFIX_PROTOCOL: &str = "protocol.kagenti.io/";
 /// Older labels of a workload whose value is the one protocol that it speaks, the newer one first.
 pub const LABELS_PROTOCOL: [&str; 2] = ["kagenti.io/protocol", "kagenti.io/agent-protocol"];
 
+/// Whether an annotation of a Pod template says whether and when its Pods sign their card.
+#[must_use]
+pub fn is_of_signer(key: &str) -> bool {
+    let all = [
+        ANNOTATION_SIGN,
+        ANNOTATION_MOUNT_SIGNED,
+        ANNOTATION_RESIGN,
+        ANNOTATION_RESIGN_TRIGGER,
+        ANNOTATION_RESIGN_EXPIRY,
+    ];
+    all.contains(&key)
+}
+
 /// Whether a label of an agent's workload is one that is read there.
 #[must_use]
 pub fn is_of_agent(key: &str) -> bool {

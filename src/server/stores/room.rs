@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, POLICY, RIGHT, RUNTIME, SIGNED};
+use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, POLICY, RIGHT, RUNTIME, SIGNED, STATUS};
 use crate::config::reading::{block, weight};
 use crate::domain::keys;
 use crate::store::{
@@ -116,7 +116,7 @@ fn measured(observed: &Observed) -> Option<Measured> {
         What::AgentCard(seen) => Measured { bytes: of_card(seen), over: None, deleting: seen.deleting },
         // Who deletes it needs not be told that it goes.
         What::Right(seen) => Measured { bytes: of_right(seen), over: None, deleting: false },
-        What::NetworkPolicy(seen) => Measured { bytes: of_policy(seen), over: None, deleting: seen.deleting },
+        What::NetworkPolicy(seen) => Measured { bytes: of_policy(seen), over: seen.over, deleting: seen.deleting },
         What::SignedCard(seen) => Measured { bytes: of_signed(seen), over: None, deleting: false },
         what => {
             let seen = what.custom()?;
@@ -132,7 +132,8 @@ fn slim(observed: &Arc<Observed>, over: Over) -> Arc<Observed> {
 
 fn of_runtime(seen: &AgentRuntimeSeen) -> usize {
     let finalizers = seen.finalizers.iter().map(|name| size_of::<Box<str>>() + block(name.len())).sum::<usize>();
-    RUNTIME + weight(&seen.spec) + finalizers
+    let status = block(seen.status.text().len()).saturating_sub(STATUS);
+    RUNTIME + weight(&seen.spec) + finalizers + status
 }
 
 fn of_card(seen: &AgentCardSeen) -> usize {
@@ -162,11 +163,15 @@ fn cuts_off(kind: Kind, key: &Key) -> bool {
     kind == Kind::NetworkPolicy && [keys::DEFAULT_DENY, keys::QUARANTINE_POLICY].contains(&&*key.name)
 }
 
+/// What a status takes that says what statuses say is counted with the object; no more than this, so that one that changes frees no room.
+const STATUS_OF_CUSTOM: usize = 16 * 1024;
+
 fn of_custom(seen: &CustomSeen) -> usize {
     let texts = |map: &BTreeMap<String, String>| {
         map.iter().map(|(key, value)| 128 + block(key.len()) + block(value.len())).sum::<usize>()
     };
-    OBJECT + weight(&seen.spec) + texts(&seen.labels) + texts(&seen.annotations)
+    let status = weight(&seen.status).saturating_sub(STATUS_OF_CUSTOM);
+    OBJECT + weight(&seen.spec) + status + texts(&seen.labels) + texts(&seen.annotations)
 }
 
 #[cfg(test)]
@@ -217,6 +222,21 @@ mod tests {
         assert_eq!((room.held(), room.spaces.len()), (0, 0), "nothing is left behind");
     }
 
+    #[test]
+    fn a_status_that_is_large_takes_room() {
+        let of = |status: &Value| {
+            let metadata = json!({"namespace": "n", "name": "a", "uid": "a", "resourceVersion": "1"});
+            let object = json!({"metadata": metadata, "spec": {"image": "x"}, "status": status});
+            let change = change_of(Kind::KaosAgent, &object.to_string()).unwrap();
+            measured(change.now.as_deref().unwrap()).unwrap().bytes
+        };
+        let (none, small) =
+            (of(&json!({})), of(&json!({"phase": "Ready", "message": "Deployment ready replicas: 1/1"})));
+        assert_eq!(none, small, "one of every day frees no room when it changes");
+        let large = of(&json!({"message": "x".repeat(350 * 1024)}));
+        assert!(large > none + 300 * 1024, "{large}");
+    }
+
     /// Of a workload it stays known that it is governed: dropping the AgentRuntime would un-enrol it.
     #[test]
     fn mend_02_an_agent_runtime_without_room_keeps_its_target_and_its_marks() {
@@ -243,6 +263,21 @@ mod tests {
         assert!(again, "those without room are to be read anew");
         let (change, _) = room.admit(runtime("more"));
         assert!(matches!(&change.now.as_ref().unwrap().what, What::AgentRuntime(seen) if seen.over.is_none()));
+    }
+
+    /// Whoever may write statuses fills no memory that nobody counts; an ordinary one takes no room from others.
+    #[test]
+    fn a_large_status_of_an_agent_runtime_is_counted() {
+        let held = |message: usize| {
+            let status = json!({"conditions": [{"type": "Ready", "status": "True", "message": "x".repeat(message)}]});
+            let metadata = json!({"namespace": "team", "name": "r", "uid": "r", "resourceVersion": "1"});
+            let object = json!({"metadata": metadata, "spec": {"type": "agent"}, "status": status});
+            let mut room = Room::default();
+            room.admit(change_of(Kind::AgentRuntime, &object.to_string()).unwrap());
+            room.held()
+        };
+        assert_eq!(held(100), held(1_000));
+        assert!(held(20_000) >= held(100) + 17_000, "{}", held(20_000));
     }
 
     /// What a card is of stays known, so that nobody makes a second one; what it proved does not count.
@@ -390,6 +425,36 @@ mod tests {
         assert!(again, "those without room are to be read anew");
         let (change, _) = room.admit(policy("w-signature-policy"));
         assert!(seen(&change).over.is_none() && seen(&change).spec.is_some());
+    }
+
+    /// What is too large costs nothing and takes nobody's place, and is counted.
+    #[test]
+    fn a_network_policy_of_somebody_else_that_is_too_large_is_counted_by_its_size() {
+        let policy = |name: &str, labels: Value, blocks: usize| {
+            let from: Vec<_> = (0..blocks)
+                .map(|at| json!({"ipBlock": {"cidr": format!("10.0.{}.{}/32", at / 250, at % 250)}}))
+                .collect();
+            let metadata =
+                json!({"namespace": "team", "name": name, "uid": name, "resourceVersion": "1", "labels": labels});
+            let spec = json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{}, {"from": from}]});
+            change_of(Kind::NetworkPolicy, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap()
+        };
+        let ours = json!({"managed-by": "drawbridge", "app.kubernetes.io/managed-by": "drawbridge"});
+        let mut room = Room::default();
+        for (name, labels, blocks, over) in [
+            ("small", json!({}), 10, None),
+            ("large", json!({}), 600, Some(Over::Size)),
+            ("half-marked", json!({"managed-by": "drawbridge"}), 600, Some(Over::Size)),
+            ("w-signature-policy", ours, 600, None),
+        ] {
+            let (change, _) = room.admit(policy(name, labels, blocks));
+            let What::NetworkPolicy(seen) = &change.now.as_ref().unwrap().what else { panic!("another kind") };
+            assert_eq!((seen.over, seen.spec.is_some()), (over, blocks == 10), "{name}");
+        }
+        assert_eq!((room.count(Over::Size), room.count(Over::Count)), (2, 0));
+        let large = policy("large", json!({}), 600);
+        room.admit(gone(&large));
+        assert_eq!(room.count(Over::Size), 1, "and no more when it goes");
     }
 
     /// That a signed card is there, and whose, stays known, so that nobody makes a second one; in which version is not, so nobody reads it.

@@ -44,8 +44,16 @@ impl Metadata {
     }
 }
 
-/// The owner that controls an object.
+/// Most bytes of an owner's apiVersion (a group of 253, a version of 63), kind, name and uid.
+const OWNER: [usize; 4] = [317, 63, 253, 128];
+
+/// The owner that controls an object. The API server takes references of any length: one that is longer than what it names can be names nothing,
+/// and is not kept.
 pub(in crate::store) fn owner(metadata: &Metadata) -> Option<Arc<OwnerReference>> {
     let mut owners = metadata.owner_references.iter().flatten();
-    owners.find(|owner| owner.controller == Some(true)).cloned().map(Arc::new)
+    let can_be = |owner: &&OwnerReference| {
+        let texts = [&owner.api_version, &owner.kind, &owner.name, &owner.uid];
+        texts.into_iter().zip(OWNER).all(|(text, most)| text.len() <= most)
+    };
+    owners.find(|owner| owner.controller == Some(true)).filter(can_be).cloned().map(Arc::new)
 }

@@ -9,6 +9,7 @@ use crate::store::{Decode, Descriptor, Selection};
 
 /// Agents.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
+    words: &["agent", "agents", "agent.agent.kagenti.dev", "agents.agent.kagenti.dev"],
     selections: &[Selection::named_to_all(page::RUNS)],
     ..Descriptor::ours((api::GROUP, api::VERSION), "agents", "Agent", (Decode::Whole(project), agent::crd))
 };

@@ -45,8 +45,8 @@ fn slim(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
 /// Bytes that are kept of one text of a spec: twice of what any reader takes for a value.
 const LONGEST: usize = 4096;
 
-/// Bytes that are kept of a status: several times of what we write. With more, none is.
-const LARGEST_STATUS: usize = 16 * 1024;
+/// Bytes that are kept of a status, as JSON: more than we ever write. With more, none is.
+pub const LARGEST_STATUS: usize = 32 * 1024;
 
 /// Names of finalizers that are kept of one object, in bytes: with more, none is.
 const LARGEST_FINALIZERS: usize = 8 * 1024;

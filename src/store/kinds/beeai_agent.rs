@@ -12,6 +12,7 @@ use crate::store::{Decode, Descriptor, Selection};
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     selections: &[Selection::named_to_all(page::RUNS)],
     full: Some("Agent.beeai.dev"),
+    words: &["agent.beeai.dev", "agents.beeai.dev"],
     ..Descriptor::ours((keys::GROUP_BEEAI, VERSION), "agents", "Agent", (Decode::Whole(project), agent::crd))
 };
 
@@ -19,6 +20,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 pub(super) const COMPAT: Descriptor = Descriptor {
     selections: &[Selection::named_to_all(page::RUNS)],
     full: Some("Agent.beeai.beeai.dev"),
+    words: &["agent.beeai.beeai.dev", "agents.beeai.beeai.dev"],
     ..Descriptor::compat(
         (keys::GROUP_BEEAI_COMPAT, VERSION),
         "agents",

@@ -15,6 +15,21 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     ..Descriptor::built_in("", "persistentvolumeclaims", "PersistentVolumeClaim", Decode::Common(project))
 };
 
+/// Bytes of a SHA-256 in hex.
+const DIGEST: usize = 64;
+/// Bytes of fields, as FieldsV1: four times the largest `spec` that is read, more than its text ever takes there.
+const FIELDS: usize = 256 * 1024;
+
+/// The digest that an annotation holds. The API server takes 256 KiB there: what is longer than a digest is none, and is not kept.
+pub(super) fn digest<'m>(metadata: &'m Metadata, annotation: &str) -> Option<&'m str> {
+    metadata.annotation(annotation).filter(|text| text.len() <= DIGEST)
+}
+
+/// What the Agent's controller has applied, as far as that can be: anybody may write under the name of its manager.
+pub(super) fn applied_fields(metadata: &Metadata) -> Option<Arc<str>> {
+    metadata.applied_by_agent().filter(|fields| fields.len() <= FIELDS)
+}
+
 /// Whose an object is, and what was applied to it last: enough to tell a conflict of names from an object of ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClaimSeen {
@@ -36,8 +51,8 @@ impl ClaimSeen {
         Self {
             controller: owner(metadata),
             managed_by: metadata.label(keys::LABEL_APP_MANAGED_BY).map(Into::into),
-            applied: metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
-            fields: metadata.applied_by_agent(),
+            applied: digest(metadata, keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
+            fields: applied_fields(metadata),
             deleting: metadata.deletion_timestamp.is_some(),
         }
     }

@@ -102,7 +102,7 @@ pub struct ConfigMapSeen {
     pub is_step: bool,
     /// Carries `app.kubernetes.io/managed-by: drawbridge`.
     pub ours: bool,
-    /// Digest of the data that we wrote last; `None` also of one that a person has made immutable, which stays as it is.
+    /// [`Self::digest`], where what we wrote last is what stands there; `None` also of one that a person has made immutable, which stays as it is.
     pub written: Option<Arc<str>>,
     /// Whose it is, of one that an object of our groups controls or that has the name of such a one.
     pub claim: Option<Box<ClaimSeen>>,
@@ -159,14 +159,19 @@ fn routes(raw: &Raw) -> Option<Arc<Routes>> {
 
 fn config_map(raw: Raw) -> ConfigMapSeen {
     let frozen = raw.immutable == Some(true);
+    let routes = routes(&raw);
+    let content = ConfigMapSeen::of(raw.data.unwrap_or_default());
+    // What else the annotation may say, up to 256 KiB of it, says the same: a person has edited it.
+    let says = raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen);
+    let written = says.filter(|says| **says == *content.digest).map(|_| content.digest.clone());
     ConfigMapSeen {
         is_defaults: raw.metadata.label(keys::LABEL_DEFAULTS) == Some("true"),
         is_step: raw.metadata.label(keys::LABEL_STEP) == Some(keys::LABEL_STEP_VALUE),
         ours: raw.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
-        written: raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen).map(Into::into),
+        written,
         claim: raw.metadata.label("app").map(|_| Box::new(ClaimSeen::of(&raw.metadata))),
         created: raw.metadata.creation_timestamp.as_deref().map(Into::into),
-        routes: routes(&raw),
-        ..ConfigMapSeen::of(raw.data.unwrap_or_default())
+        routes,
+        ..content
     }
 }

@@ -1,6 +1,7 @@
-//! EndpointSlices of Service `default/kubernetes`: where the API server is.
+//! EndpointSlice `default/kubernetes`: where the API server is.
 //!
-//! No other is kept: what a tenant's slice says of an address proves nothing.
+//! No other is kept: what a tenant's slice says of an address proves nothing, wherever it is and whichever Service it names. The API server writes
+//! this one and no second, whichever family its addresses are of (so its endpoint reconciler, up to 1.36).
 
 use std::net::IpAddr;
 
@@ -14,7 +15,7 @@ use crate::store::{Decode, Descriptor, Selection, UsedBy};
 /// EndpointSlices, of the API server.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     selections: &[Selection {
-        keep: |key, _| &*key.namespace == NAMESPACE,
+        keep: |key, _| &*key.namespace == NAMESPACE && &*key.name == NAME,
         ..Selection::labelled(LABEL, page::SMALL, UsedBy::Controllers)
     }],
     ..Descriptor::built_in("discovery.k8s.io", "endpointslices", "EndpointSlice", Decode::Common(project))
@@ -22,10 +23,14 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Namespace of the API server's Service.
 pub const NAMESPACE: &str = "default";
+/// Name of the slice that the API server writes.
+pub const NAME: &str = "kubernetes";
 /// Selects the slices of that Service.
 const LABEL: &str = "kubernetes.io/service-name=kubernetes";
-/// Addresses that are kept of one slice, and ports: more than Kubernetes takes.
-const MOST: (usize, usize) = (1000, 16);
+/// Addresses that are kept, and ports: more API servers than there are, and few enough that a NetworkPolicy which names them all is one that is read.
+const MOST: (usize, usize) = (64, 16);
+/// Ports with their addresses that a policy names, in all.
+pub const PLACES: usize = 64;
 
 /// Where the API server is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,4 +53,24 @@ fn project(_: Kind, raw: Raw) -> Option<What> {
         addresses: addresses.take(MOST.0).collect(),
         ports: ports.take(MOST.1).collect(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Key;
+
+    /// Whoever may write slices in `default` could else say where the API server is.
+    #[test]
+    fn only_the_slice_that_the_api_server_writes_is_kept() {
+        let (keep, seen) = (DESCRIPTOR.selections[0].keep, What::EndpointSlice(EndpointSliceSeen::default()));
+        for (namespace, name, kept) in [
+            ("default", "kubernetes", true),
+            ("default", "kubernetes-v6", false),
+            ("default", "x", false),
+            ("team", "kubernetes", false),
+        ] {
+            assert_eq!(keep(&Key::new(namespace, name), &seen), kept, "{namespace}/{name}");
+        }
+    }
 }

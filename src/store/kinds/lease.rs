@@ -8,7 +8,7 @@ use crate::store::decode::Whole;
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
 
-/// Leases of that name, in whichever namespace.
+/// Leases of that name, in whichever namespace: which of them count is the settings' to say.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     selections: &[Selection::named(keys::LEASE_KAOS_BEFORE, page::SMALL, UsedBy::Controllers)],
     ..Descriptor::built_in(

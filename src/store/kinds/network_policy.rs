@@ -1,7 +1,8 @@
 //! NetworkPolicies: whose they are, and their `spec` where it is small enough.
 //!
 //! Promise: what people write costs at most [`LARGEST`] bytes; a larger one, and one for which a namespace has no room, is known by its name and
-//! whose it is, and [`NetworkPolicySeen::spec`] is absent.
+//! whose it is, [`NetworkPolicySeen::spec`] is absent, and [`NetworkPolicySeen::over`] says why. One of ours that is larger, which somebody must have
+//! written for us, is over no bound: what is over one is left as it is, and ours is put back.
 
 use std::sync::{Arc, LazyLock};
 
@@ -97,7 +98,11 @@ fn project(object: Whole) -> Option<What> {
     let metadata = &object.metadata;
     let label = |key: &str| metadata.label(key).map(Into::into);
     let spec = object.spec.unwrap_or_default();
-    let ours = metadata.label(keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
+    let is_marked = |key: &str| metadata.label(key) == Some(keys::MANAGED_BY_DRAWBRIDGE);
+    let ours = is_marked(keys::LABEL_POLICY_MANAGED_BY);
+    let is_read = is_within(&spec, LARGEST);
+    let all_ours = ours && is_marked(keys::LABEL_APP_MANAGED_BY);
+    let is_left = !is_read && !all_ours;
     let declared = metadata.annotation(keys::ANNOTATION_DECLARED).filter(|says| ours && says.len() <= LARGEST_DECLARED);
     let of_kaos = metadata.name.as_deref().is_some_and(|name| name.starts_with(keys::PREFIX_MODEL_API));
     Some(What::NetworkPolicy(Box::new(NetworkPolicySeen {
@@ -108,7 +113,7 @@ fn project(object: Whole) -> Option<What> {
         card: label(keys::LABEL_POLICY_CARD),
         declared: declared.map(Into::into),
         deleting: metadata.deletion_timestamp.is_some(),
-        spec: is_within(&spec, LARGEST).then(|| Arc::new(spec)),
-        over: None,
+        spec: is_read.then(|| Arc::new(spec)),
+        over: is_left.then_some(Over::Size),
     })))
 }

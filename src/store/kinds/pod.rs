@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::claim::digest;
 use super::{Kind, What};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::domain::keys;
@@ -54,12 +55,22 @@ pub struct PodSeen {
     pub phase: PodPhase,
     /// Waits behind our scheduling gate.
     pub gated: bool,
+    /// Label `kagenti.io/inject: disabled`: nobody but its template can have put the gate on it.
+    pub opted_out: bool,
     /// Carries the trust label.
     pub verified: bool,
     /// As whom it is in quarantine, by the label of a Pod that is.
     pub quarantined: Option<Box<str>>,
     /// Where it is reached and as whom it runs, of an agent's Pod.
     pub endpoint: Option<Box<PodEndpoint>>,
+}
+
+impl PodSeen {
+    /// It may still reach somebody: it has not ended, and is not being deleted.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        !self.terminating && !matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
 }
 
 /// Where a Pod is reached, and as whom it runs.
@@ -149,11 +160,12 @@ fn pod(raw: Raw) -> Option<PodSeen> {
     Some(PodSeen {
         controller: owner(&metadata),
         agent_type: agent_type.unwrap_or_default().into(),
-        hash: metadata.annotation(keys::ANNOTATION_CONFIG_HASH).map(Into::into),
+        hash: digest(&metadata, keys::ANNOTATION_CONFIG_HASH).map(Into::into),
         // The annotation alone proves nothing: whoever opts a Pod out can write it himself, or have copied it.
         injected: metadata.annotation(keys::ANNOTATION_STATUS).is_some()
             && containers.any(|name| keys::OUR_CONTAINERS.contains(&name.as_str())),
         terminating: metadata.deletion_timestamp.is_some(),
+        opted_out: metadata.label(keys::LABEL_INJECT) == Some(keys::INJECT_DISABLED),
         verified: metadata.label(keys::LABEL_VERIFIED).is_some(),
         quarantined: metadata.label(keys::LABEL_QUARANTINED).map(Into::into),
         created: metadata.creation_timestamp.unwrap_or_default().into(),

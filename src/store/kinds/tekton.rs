@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::What;
+use super::claim::digest;
 use crate::domain::keys;
 use crate::store::decode::identity::owner;
 use crate::store::decode::wire::Condition;
@@ -364,13 +365,13 @@ fn pipeline_run(object: TektonObject) -> PipelineRunSeen {
     });
     let skipped = status.skipped_tasks.into_iter();
     let children = status.child_references.into_iter();
-    let either = |ours: &str, other: &str| metadata.annotation(ours).or_else(|| metadata.annotation(other));
+    let either = |ours: &str, other: &str| digest(&metadata, ours).or_else(|| digest(&metadata, other));
     PipelineRunSeen {
         controller: owner(&metadata),
         deleting: metadata.deletion_timestamp.is_some(),
         build_hash: either(keys::ANNOTATION_BUILD_HASH, keys::ANNOTATION_BEEAI_BUILD_HASH).map(Into::into),
         attempt: either(keys::ANNOTATION_ATTEMPT, keys::ANNOTATION_BEEAI_ATTEMPT).and_then(|text| text.parse().ok()),
-        recipe: metadata.annotation(keys::ANNOTATION_RECIPE).map(Into::into),
+        recipe: digest(&metadata, keys::ANNOTATION_RECIPE).map(Into::into),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         spec_status: boxed(spec.status),
         image_parameter: image,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::claim::{applied_fields, digest};
 use super::{Kind, Slim, What};
 use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
@@ -23,8 +24,8 @@ use crate::store::decode::wire::{Condition, Metadata, Raw, Spec, Status};
 use crate::store::kind::page;
 use crate::store::label::TypeLabel;
 use crate::store::{Decode, Descriptor, Kept, Observed, OwnerReference, Selection, UsedBy};
-use template::reduced;
 pub use template::{Pairs, TemplateSeen};
+use template::{longest, reduced};
 
 /// Jobs: admission asks for the one that a Pod belongs to.
 pub(super) const JOB: Descriptor = Descriptor {
@@ -122,7 +123,8 @@ pub struct WorkloadSeen {
     pub applied: Option<Owned>,
     /// The type label on the workload itself, unless enrolment alone has written it (kinds that can be enrolled).
     pub type_label: Option<Box<TypeLabel>>,
-    /// What of our fields the Go operator owns, and the place of its entry in `metadata.managedFields`.
+    /// What of our fields the Go operator owns, and the place of its entry in `metadata.managedFields`. An entry of another operator whose
+    /// field manager has the same name is none.
     pub upstream: Option<(usize, Owned)>,
     /// How far the rollout of the present template is (roots).
     pub rollout: Rollout,
@@ -251,13 +253,13 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         annotations: Pairs::of(metadata.annotations.as_ref(), keys::is_of_workload),
         applied: entries.clone().find(|entry| entry.is(keys::MANAGER_ENROLMENT, "Apply")).map(|entry| entry.owned()),
         type_label: TypeLabel::of(metadata).filter(|_| root).map(Box::new),
-        upstream: upstream.map(|(at, entry)| (at, entry.owned())).find(|(_, owned)| !owned.is_empty()),
+        upstream: upstream.map(|(at, entry)| (at, entry.owned())).find(|(_, owned)| is_upstream(metadata, owned)),
         rollout: if root { rollout(kind, metadata, &spec, &status) } else { Rollout::default() },
         ready: root && ready(kind, &spec, &status),
         agent: agent_deployment(kind, metadata, &spec, &status),
         unmet: unmet(kind, &spec, &status),
         failure: if root { failure(&status) } else { None },
-        retried: metadata.annotation(keys::ANNOTATION_RETRY).map(Into::into),
+        retried: metadata.annotation(keys::ANNOTATION_RETRY).filter(|fact| fact.len() <= FACT).map(Into::into),
         suspended: spec.suspend == Some(true),
         suspended_by_us: metadata.annotation(keys::ANNOTATION_SUSPENDED).is_some(),
         active: i32::try_from(status.active()).unwrap_or(i32::MAX),
@@ -266,6 +268,17 @@ fn workload(kind: WorkloadKind, raw: Raw) -> Option<WorkloadSeen> {
         template,
     })
 }
+
+/// Whether what a manager of that name owns was written by the Go operator: it alone writes the hash, and its own name as `managed-by`. The
+/// manager of every operator that gives it no other name is called the same.
+fn is_upstream(metadata: &Metadata, owned: &Owned) -> bool {
+    let is_named = metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_UPSTREAM);
+    owned.owns(Place::TemplateAnnotations, keys::ANNOTATION_CONFIG_HASH)
+        || (is_named && owned.owns(Place::Labels, keys::LABEL_APP_MANAGED_BY))
+}
+
+/// Bytes of a fact that an object is told to try again for; those that we write are some dozens.
+const FACT: usize = 1024;
 
 /// Bytes of text that are kept of a selector.
 pub const SELECTOR: usize = 2048;
@@ -285,11 +298,23 @@ fn selector(kind: WorkloadKind, template: Option<&TemplateSeen>, spec: &Spec) ->
     is_within(&selector, SELECTOR).then(|| Kept::of(&selector))
 }
 
+/// The protocol that an agent is asked in where it speaks it.
+const A2A: &str = "a2a";
+/// Labels for other protocols that are kept of a workload.
+const PROTOCOLS: usize = 16;
+
 /// The labels that are kept of a workload itself.
 fn labels(metadata: &Metadata) -> Pairs {
     let is_agent = metadata.label(keys::LABEL_TYPE) == Some(AgentType::Agent.as_str());
     let keep = if is_agent { keys::is_of_agent } else { keys::is_ours };
-    Pairs::of(metadata.labels.as_ref(), keep)
+    let mut protocols = 0;
+    let kept = metadata.labels.iter().flatten().filter(|(key, value)| {
+        // A2A comes before all others, and then the first by name.
+        let is_one_of_many = key.strip_prefix(keys::PREFIX_PROTOCOL).is_some_and(|protocol| protocol != A2A);
+        protocols += usize::from(is_one_of_many);
+        keep(key) && value.len() <= longest(key) && (!is_one_of_many || protocols <= PROTOCOLS)
+    });
+    Pairs::of_texts(kept.map(|(key, value)| (key.as_str(), value.as_str())))
 }
 
 /// Whether it says of itself that it can serve.
@@ -315,6 +340,11 @@ pub fn selects_type(selector: &Value) -> bool {
         || expressions.is_some_and(|all| all.iter().any(wants))
 }
 
+/// Bytes of an image's name that is kept: more than a registry takes.
+const IMAGE: usize = 1024;
+/// Labels that are kept of a selector: many more than any of ours has.
+const SELECTOR_LABELS: usize = 32;
+
 fn agent_deployment(
     kind: WorkloadKind,
     metadata: &Metadata,
@@ -336,10 +366,10 @@ fn agent_deployment(
     let mut entries = metadata.managed_fields.iter().flatten();
     let written_before = entries.position(|entry| entry.is(keys::MANAGER_UPSTREAM, "Update"));
     Some(Box::new(AgentDeploymentSeen {
-        applied: metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
-        fields: metadata.applied_by_agent(),
-        image: agent.and_then(|agent| agent.image.as_deref()).map(Into::into),
-        selector: selector.into_iter().flatten().filter_map(text).collect(),
+        applied: digest(metadata, keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
+        fields: applied_fields(metadata),
+        image: agent.and_then(|agent| agent.image.as_deref()).filter(|image| image.len() <= IMAGE).map(Into::into),
+        selector: selector.into_iter().flatten().filter_map(text).take(SELECTOR_LABELS).collect(),
         ready: status.ready_replicas.unwrap_or_default(),
         unavailable: status.unavailable_replicas.unwrap_or_default(),
         is_available: condition("Available").map(|one| one.status == "True"),

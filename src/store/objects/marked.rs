@@ -59,16 +59,21 @@ impl Store {
         self.marked.suspended.iter().filter_map(move |key| Some((key, job(key)?)))
     }
 
-    /// How long the original operator of KAOS still holds its Lease; `None`: it does not write.
+    /// How long the original operator of KAOS still holds its Lease in one of these namespaces; `None`: it does not write.
     #[must_use]
-    pub fn held_by_the_operator_before(&self, now: Duration) -> Option<Duration> {
-        self.before.holds(now)
+    pub fn held_by_the_operator_before(&self, now: Duration, believed: &BTreeSet<&str>) -> Option<Duration> {
+        self.before.holds(now, believed)
     }
 
-    /// Whether the Lease of the original operator of KAOS names somebody, however long ago it was renewed.
+    /// Whether the Lease of the original operator of KAOS names somebody in one of these namespaces, however long ago it was renewed.
     #[must_use]
-    pub fn names_the_operator_before(&self) -> bool {
-        self.before.is_named()
+    pub fn names_the_operator_before(&self, believed: &BTreeSet<&str>) -> bool {
+        self.before.is_named(believed)
+    }
+
+    /// The Leases of that name that somebody holds in other namespaces than these: nothing waits for them.
+    pub fn not_believed<'a>(&'a self, believed: &'a BTreeSet<&str>) -> impl Iterator<Item = &'a Key> {
+        self.before.elsewhere(believed)
     }
 
     /// Where the runtimes of tool servers are listed: where the settings have it, or in our own namespace. The name of the original's own means

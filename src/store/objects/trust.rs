@@ -58,17 +58,18 @@ impl Store {
         Some(self.entry(kind, namespace, name)?.arrived)
     }
 
-    /// Ports and addresses of the API server.
+    /// Ports and addresses of the API server: at most [`endpoint_slice::PLACES`], the lowest ports first.
     #[must_use]
     pub fn api_server(&self) -> BTreeSet<(u16, IpAddr)> {
-        let slices = self.of_kind(Kind::EndpointSlice, endpoint_slice::NAMESPACE);
-        let seen = slices.filter_map(|(_, observed)| match &observed.what {
+        let slice = self.object(Kind::EndpointSlice, endpoint_slice::NAMESPACE, endpoint_slice::NAME);
+        let seen = slice.and_then(|(_, observed)| match &observed.what {
             What::EndpointSlice(seen) => Some(seen),
             _ => None,
         });
-        seen.flat_map(|slice| {
+        let places = seen.into_iter().flat_map(|slice| {
             slice.ports.iter().flat_map(|port| slice.addresses.iter().map(|address| (*port, *address)))
-        })
-        .collect()
+        });
+        let places: BTreeSet<_> = places.collect();
+        places.into_iter().take(endpoint_slice::PLACES).collect()
     }
 }

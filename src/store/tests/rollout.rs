@@ -155,3 +155,26 @@ fn an_entry_of_ours_without_fields_is_not_the_same_as_none() {
     assert_eq!(of(json!([managed("drawbridge/enrolment", "Update", "", marks(&[]))])).applied, None);
     assert_eq!(of(json!([{"manager": "manager", "operation": "Update", "fieldsV1": null}, {}])).upstream, None);
 }
+
+/// Every operator whose manager has no name of its own is called as the Go operator: what it wrote tells whose an entry is.
+#[test]
+fn an_entry_of_that_name_is_the_go_operators_by_what_it_wrote() {
+    let of = |managed_by: &str, labels: &[&str], annotations: &[&str]| {
+        let fields = json!({"f:metadata": {"f:labels": marks(labels)},
+            "f:spec": {"f:template": {"f:metadata": {"f:labels": marks(&["kagenti.io/type"]), "f:annotations": marks(annotations)}}}});
+        let object = json!({"metadata": {"name": "a", "labels": {"app.kubernetes.io/managed-by": managed_by},
+            "managedFields": [managed("manager", "Update", "", fields)]}});
+        workload(Kind::Deployment, &object).unwrap().upstream.is_some()
+    };
+    let by = ["app.kubernetes.io/managed-by", "kagenti.io/type"];
+    for (managed_by, labels, annotations, is) in [
+        ("kagenti-operator", &by[..], &["kagenti.io/config-hash"][..], true),
+        ("kagenti-operator", &by[..1], &[], true),
+        ("Helm", &[], &["kagenti.io/config-hash"], true),
+        ("kagenti-operator", &by[1..], &[], false),
+        ("Helm", &by[..], &[], false),
+        ("Helm", &by[..], &["kagenti.io/rolled-for"], false),
+    ] {
+        assert_eq!(of(managed_by, labels, annotations), is, "{managed_by} {labels:?} {annotations:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::written;
 
 /// Bytes on the heap behind a value, estimated from above: every block costs 16 bytes more and a tree's node is full.
 trait Heap {
@@ -54,6 +55,22 @@ impl Heap for Option<Arc<OwnerReference>> {
     }
 }
 
+impl Heap for ClaimSeen {
+    fn heap(&self) -> usize {
+        let texts = [self.managed_by.as_deref(), self.applied.as_deref(), self.fields.as_deref()];
+        self.controller.heap() + texts.into_iter().flatten().map(|part| text(part) + BLOCK).sum::<usize>()
+    }
+}
+
+impl Heap for AgentDeploymentSeen {
+    fn heap(&self) -> usize {
+        let texts = [self.applied.as_deref(), self.fields.as_deref(), self.image.as_deref(), self.failure.as_deref()];
+        let selector = self.selector.iter().map(|(key, value)| 2 * size_of::<String>() + text(key) + text(value));
+        let texts = texts.into_iter().flatten().map(|part| text(part) + BLOCK).sum::<usize>();
+        size_of::<Self>() + BLOCK + texts + selector.sum::<usize>()
+    }
+}
+
 impl Heap for PodEndpoint {
     fn heap(&self) -> usize {
         let ports: usize = self.ports.iter().map(|port| size_of::<PodPort>() + text(&port.name)).sum();
@@ -83,8 +100,20 @@ impl Heap for Observed {
                     + upstream
                     + seen.type_label.as_deref().map_or(0, label)
                     + seen.selector.as_ref().map_or(0, kept_heap)
+                    + seen.agent.as_deref().map_or(0, Heap::heap)
+                    + seen.retried.as_deref().map_or(0, |fact| text(fact) + BLOCK)
                     + template
             }
+            What::Slim(Slim::Job(owner)) => {
+                size_of::<JobOwner>() + 4 * BLOCK + text(&owner.uid) + text(&owner.workload.name)
+            }
+            What::ConfigMap(seen) => {
+                let data: usize = seen.data.iter().map(|(key, value)| text(key) + text(value)).sum();
+                let claim = seen.claim.as_deref().map_or(0, |claim| size_of::<ClaimSeen>() + BLOCK + claim.heap());
+                let texts = [Some(&*seen.digest), seen.created.as_deref(), seen.written.as_deref()];
+                data + claim + texts.into_iter().flatten().map(|part| text(part) + BLOCK).sum::<usize>()
+            }
+            What::Claim(seen) => seen.heap(),
             What::Pod(seen) => {
                 seen.controller.heap()
                     + text(&seen.created)
@@ -254,4 +283,151 @@ fn only_what_is_kept_makes_a_difference() {
     other["spec"]["template"]["spec"]["containers"][0]["image"] = json!("other");
     assert_eq!(before, kept(Kind::Deployment, &other), "not a change to anybody here");
     assert_ne!(before, kept(Kind::Deployment, &deployment(status(2, "2026-01-01T00:00:00Z"))), "the rollout has moved");
+}
+
+/// Metadata as large as whoever may write an object can make it: annotations, labels, owners and the fields of a manager whose name anybody may take.
+fn attacked(labels: Value) -> Value {
+    let long = "x".repeat(250 * 1024);
+    let known = [
+        keys::ANNOTATION_CONFIG_HASH,
+        keys::ANNOTATION_CONTENT_DIGEST,
+        keys::ANNOTATION_RETRY,
+        keys::ANNOTATION_ROLLED_FOR,
+        keys::ANNOTATION_RESTART_REPLICAS,
+        keys::ANNOTATION_MODE,
+        keys::ANNOTATION_STATUS,
+        keys::ANNOTATION_RUNTIME_CONFIG,
+        keys::ANNOTATION_OUTBOUND_EXCLUDE,
+        keys::ANNOTATION_INBOUND_EXCLUDE,
+        keys::ANNOTATION_CREDENTIALS,
+        keys::ANNOTATION_PORT_VARIABLE,
+        keys::ANNOTATION_CARD_PORT,
+        keys::ANNOTATION_SIGN,
+        keys::ANNOTATION_RESIGN_TRIGGER,
+        keys::ANNOTATION_BUNDLE_HASH,
+        keys::ANNOTATION_SANDBOX_POD,
+        "kagenti.io/x",
+        "agentcard.kagenti.dev/x",
+    ];
+    let annotations: serde_json::Map<_, _> = known.map(|key| (key.to_owned(), json!(long))).into_iter().collect();
+    let many = |prefix: &str| -> serde_json::Map<String, Value> {
+        (0..5_000).map(|at| (format!("{prefix}kagenti.io/x{at}"), json!({}))).collect()
+    };
+    let mut labels = labels;
+    for at in 0..5_000 {
+        labels[format!("kagenti.io/x{at}")] = json!("x");
+        labels[format!("protocol.kagenti.io/x{at}")] = json!("");
+    }
+    let marks = json!({"f:labels": many("f:"), "f:annotations": many("f:")});
+    json!({"name": "w", "namespace": "team-one", "uid": UID, "resourceVersion": "1", "labels": labels,
+        "annotations": annotations, "creationTimestamp": "2026-01-02T03:04:05Z",
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": "n".repeat(1 << 20), "uid": UID, "controller": true}],
+        "managedFields": [{"manager": "drawbridge/enrolment", "operation": "Apply",
+            "fieldsV1": {"f:metadata": marks, "f:spec": {"f:template": {"f:metadata": marks}}}}]})
+}
+
+/// Whoever may write an object can write as much on it as the API server takes.
+#[test]
+fn what_a_tenant_writes_on_an_object_is_not_kept_however_much_it_is() {
+    let nodes: serde_json::Map<_, _> = (0..5_000).map(|at| (format!("example.org/node-{at}"), json!("x"))).collect();
+    let spec = json!({"serviceAccountName": "n".repeat(1 << 20), "containers": [{"name": "agent", "image": "x"}], "nodeSelector": nodes});
+    let template = json!({"metadata": attacked(json!({"kagenti.io/type": "agent"})), "spec": spec});
+    for kind in WorkloadKind::WITH_TEMPLATE {
+        let path = kind.template_path().iter().rev();
+        let mut object = path.fold(template.clone(), |inner, key| json!({*key: inner}));
+        object["metadata"] = attacked(json!({"kagenti.io/type": "agent", "app.kubernetes.io/name": "w"}));
+        let kept = heap(Kind::of_workload(kind).unwrap(), &object);
+        assert!(kept < 4 * 1024, "{kind:?}: {kept}");
+    }
+    let pod =
+        json!({"metadata": template["metadata"], "spec": {"containers": [{"name": "agent"}], "nodeSelector": nodes}});
+    let kept = heap(Kind::Pod, &pod);
+    assert!(kept < 4 * 1024, "a Pod: {kept}");
+    let labels =
+        json!({"kagenti.io/defaults": "true", "app": "modelapi", "app.kubernetes.io/managed-by": "drawbridge"});
+    for kind in [Kind::ConfigMap, Kind::PersistentVolumeClaim] {
+        let kept = heap(kind, &json!({"metadata": attacked(labels.clone()), "data": {"config.yaml": "spire: auto"}}));
+        assert!(kept < 4 * 1024, "{kind:?}: {kept}");
+    }
+}
+
+/// What admission keeps of a Job has no room for more than names: the controller of one whose reference is longer than any name is nobody.
+#[test]
+fn a_job_s_owner_whose_name_nothing_can_have_is_none() {
+    let job = |owner: &str, api_version: &str| {
+        let owners =
+            json!([{"apiVersion": api_version, "kind": "CronJob", "name": owner, "uid": UID, "controller": true}]);
+        let object = json!({"metadata": {"name": "j", "namespace": "team-one", "uid": UID, "ownerReferences": owners}});
+        let now = change(Kind::Job, &object).now.unwrap();
+        let slim = (Kind::Job.descriptor().slim)("j", &now);
+        assert!(slim.heap() < 1024, "{}", slim.heap());
+        match &slim.what {
+            What::Slim(Slim::Job(owner)) => (owner.workload.kind, owner.workload.name.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let longest = "n".repeat(253);
+    assert_eq!(job(&longest, "batch/v1"), (WorkloadKind::CronJob, longest.clone()));
+    assert_eq!(job(&format!("{longest}n"), "batch/v1"), (WorkloadKind::Job, "j".to_owned()));
+    assert_eq!(job("nightly", &format!("batch/{}", "v".repeat(1 << 20))), (WorkloadKind::Job, "j".to_owned()));
+}
+
+/// What is short and known is kept as it was: also what only a template that was copied from a Pod carries.
+#[test]
+fn what_admission_reads_of_a_template_is_kept_up_to_its_own_bound() {
+    let ports = (1..=800).map(|port: u16| port.to_string()).collect::<Vec<_>>().join(",");
+    let kept_of = |key: &str, value: &str| {
+        let object = json!({"metadata": {"name": "w"}, "spec": {"template": {"metadata": {"annotations": {key: value}},
+            "spec": {"nodeSelector": {"kubernetes.io/os": "windows", "beta.kubernetes.io/os": "linux", "pool": "a"}}}}});
+        let template = workload(Kind::Deployment, &object).unwrap().template.unwrap();
+        let system = json!({"kubernetes.io/os": "windows", "beta.kubernetes.io/os": "linux"});
+        assert_eq!(template.value()["spec"], json!({"nodeSelector": system}));
+        template.annotations.get(key).map(str::len)
+    };
+    assert_eq!(kept_of(keys::ANNOTATION_OUTBOUND_EXCLUDE, &ports), Some(ports.len()));
+    for (key, most) in [
+        (keys::ANNOTATION_STATUS, 8 * 1024),
+        (keys::ANNOTATION_INBOUND_EXCLUDE, 4 * 1024),
+        (keys::ANNOTATION_MODE, 1024),
+        (keys::ANNOTATION_SIGN, 1024),
+    ] {
+        assert_eq!(kept_of(key, &"1".repeat(most)), Some(most), "{key}");
+        assert_eq!(kept_of(key, &"1".repeat(most + 1)), None, "{key}");
+    }
+    assert_eq!(kept_of("kagenti.io/x", "1"), None, "a key that nobody reads");
+}
+
+/// What enrolment writes, and what controllers note on a workload, they have to find again.
+#[test]
+fn every_key_that_is_written_on_a_workload_is_kept_of_it() {
+    let noted = [
+        keys::ANNOTATION_RETRY,
+        keys::ANNOTATION_SUSPENDED,
+        keys::ANNOTATION_RESTART_PENDING,
+        keys::ANNOTATION_RESTART_REPLICAS,
+    ];
+    for key in noted.into_iter().chain(written::released().map(|(_, key)| key)) {
+        assert!(keys::is_of_workload(key) || keys::is_of_template(key), "{key}");
+    }
+}
+
+/// The annotation of a ConfigMap tells one thing: whether what stands there is what we wrote.
+#[test]
+fn of_a_config_map_the_digest_that_was_written_is_kept_only_while_it_holds() {
+    let of = |digest: &str, frozen: bool| {
+        let metadata = json!({"name": "envoy-config", "annotations": {"kagenti.io/content-digest": digest},
+            "labels": {"app.kubernetes.io/managed-by": "drawbridge"}});
+        let object = json!({"metadata": metadata, "immutable": frozen, "data": {"envoy.yaml": "one"}});
+        match kept(Kind::ConfigMap, &object) {
+            Some(What::ConfigMap(seen)) => seen,
+            other => panic!("{other:?}"),
+        }
+    };
+    let digest = of("", false).digest;
+    assert!(of(&digest, false).is_as_written());
+    assert_eq!(of(&digest, false).written.as_deref(), Some(&*digest));
+    assert!(of(&digest, true).written.is_none(), "a person has made it immutable");
+    for other in ["", "another", &"x".repeat(250 * 1024)] {
+        assert!(of(other, false).written.is_none() && !of(other, false).is_as_written());
+    }
 }

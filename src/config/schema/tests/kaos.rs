@@ -19,6 +19,9 @@ fn every_key_of_kaos_changes_what_its_row_says_and_nothing_else() {
     changed("images: {kaosMcpServer: a}", &|settings| settings.image_mcp_server = some("a"));
     changed("images: {kaosPython: a}", &|settings| settings.image_python = some("a"));
     changed("kaos: {registryNamespace: a}", &|settings| settings.registry_namespace = some("a"));
+    changed("kaos: {operatorNamespaces: [a]}", &|settings| {
+        settings.operator_namespaces.insert("a".to_owned());
+    });
     changed("kaos: {gateway: {enabled: true}}", &|settings| settings.gateway.enabled = true);
     changed("kaos: {gateway: {name: a}}", &|settings| settings.gateway.name = "a".to_owned());
     changed("kaos: {gateway: {namespace: a}}", &|settings| settings.gateway.namespace = some("a"));

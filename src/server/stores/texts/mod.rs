@@ -8,7 +8,7 @@
 //! In: changes of ConfigMaps, and what was read of them. Out: jobs, in fair turns ([`Turns`]), and what is known. Promises:
 //! a text is read once per content, and kept only until then; what counts as over a bound of its namespace does not depend on the order of
 //! events; what had no room beside all other namespaces is read once more when they leave it some; no call costs more for a large text than
-//! for a small one.
+//! for a small one, nor for one of many ConfigMaps than for one of few.
 
 mod crowd;
 mod slot;
@@ -120,6 +120,7 @@ impl Texts {
         if before.as_ref().is_some_and(|(_, known)| *known == slim) {
             return Concerns::default();
         }
+        space.unfile(name);
         let slot = space.slots.entry(name.clone()).or_default();
         self.waiting -= slot.drop_text();
         (slot.seen, slot.own) = (slim, own);
@@ -132,10 +133,15 @@ impl Texts {
             self.waiting += seen.size;
         }
         let after = slot.concerns(name);
+        space.file(name);
         let old = before.map(|(concerns, _)| concerns).unwrap_or_default();
         let concerns =
             Concerns { config: old.config || after.config, builds: old.builds || after.builds, reading: false };
         self.settled(namespace, concerns, &BTreeSet::from([name.clone()]))
+    }
+
+    fn limits(&self, namespace: &str) -> Limits {
+        if *namespace == *self.own { Limits::OWN } else { Limits::AGENT }
     }
 
     fn is_read(&self, namespace: &Arc<str>, name: &str, seen: &ConfigMapSeen) -> bool {
@@ -144,7 +150,7 @@ impl Texts {
 
     fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>) {
         let Some(space) = self.spaces.get_mut(namespace) else { return };
-        let Some(mut slot) = space.slots.remove(name) else { return };
+        let Some(mut slot) = space.remove(name) else { return };
         self.waiting -= slot.drop_text();
         self.crowd.leave(&mut slot);
         let weight = slot.weight();
@@ -158,13 +164,13 @@ impl Texts {
 
     /// Judges the bounds of a namespace anew, after `concerns` was found out about its ConfigMaps `changed`.
     fn settled(&mut self, namespace: &Arc<str>, mut concerns: Concerns, changed: &BTreeSet<Arc<str>>) -> Concerns {
-        let limits = if *namespace == self.own { Limits::OWN } else { Limits::AGENT };
+        let limits = self.limits(namespace);
         let Some(space) = self.spaces.get_mut(namespace) else {
             self.turns.rests(namespace);
             self.turns.forget(namespace);
             return concerns;
         };
-        for (name, bound) in space.over(limits) {
+        for (name, bound) in space.over(limits, changed) {
             let Some(slot) = space.slots.get_mut(&name) else { continue };
             if slot.over == bound {
                 self.crowd.judge(slot, (namespace, &name));
@@ -190,9 +196,12 @@ impl Texts {
         if concerns.builds {
             space.changed.extend(changed.iter().cloned());
         }
-        let waits: Option<usize> =
-            space.slots.values().filter(|slot| slot.wants).map(|slot| slot.seen.size).reduce(|a, b| a + b);
-        let unread = space.slots.iter().any(|(name, slot)| slot.concerns(name).builds && slot.is_waited_for());
+        // Whoever is not looked at is over a bound, and not read.
+        let wants = space.looked(limits).filter(|(_, slot)| slot.wants);
+        let (waits, unread) = wants.fold((None, false), |(bytes, unread): (Option<usize>, bool), (name, slot)| {
+            let is_build = slot.concerns(name).builds && slot.is_waited_for();
+            (Some(bytes.unwrap_or_default() + slot.seen.size), unread || is_build)
+        });
         match waits {
             Some(bytes) => self.turns.waits(namespace, bytes),
             None => self.turns.rests(namespace),
@@ -243,8 +252,9 @@ impl Texts {
     }
 
     fn job(&mut self, namespace: &Arc<str>) -> Option<Job> {
+        let limits = self.limits(namespace);
         let space = self.spaces.get_mut(namespace)?;
-        let name = space.next()?;
+        let name = space.next(limits)?;
         let slot = space.slots.get_mut(&name)?;
         let (text, content) = (slot.text.clone(), slot.content(&name));
         self.waiting -= slot.drop_text();
@@ -270,7 +280,7 @@ impl Texts {
 
     fn weighed(&mut self, (key, content): (&Key, &Content), outcome: Option<Outcome>) -> Concerns {
         let Key { namespace, name } = key;
-        let limits = if *namespace == self.own { Limits::OWN } else { Limits::AGENT };
+        let limits = self.limits(namespace);
         let space = self.spaces.get_mut(namespace);
         let found = space.and_then(|space| {
             let slot = space.slots.get(name).filter(|slot| slot.content(name) == *content && slot.wants)?;
@@ -288,9 +298,13 @@ impl Texts {
         let Some(space) = self.spaces.get_mut(namespace) else { return Concerns::default() };
         let Some(slot) = space.slots.get_mut(name) else { return Concerns::default() };
         match bound {
-            Some(bound) => slot.too_heavy(content.clone(), bound, weight.saturating_sub(before)),
+            Some(bound) => {
+                slot.too_heavy(content.clone(), bound, weight.saturating_sub(before));
+                space.heavy.insert(name.clone());
+            }
             None => {
                 slot.take(content.clone(), outcome);
+                space.read.insert(name.clone());
                 space.kept = others + weight;
                 self.kept = self.kept - before + weight;
                 if weight < before {
@@ -302,9 +316,10 @@ impl Texts {
         self.settled(namespace, concerns, &BTreeSet::from([name.clone()]))
     }
 
-    /// What is known of the configuration of a namespace.
+    /// What is known of the configuration of a namespace. Of those that are too many, the oldest: enough to say so.
     pub(super) fn known(&self, namespace: &str) -> BTreeMap<Arc<str>, Known> {
-        let slots = self.spaces.get(namespace).into_iter().flat_map(|space| &space.slots);
+        let limits = self.limits(namespace);
+        let slots = self.spaces.get(namespace).into_iter().flat_map(|space| space.told(limits));
         slots
             .filter(|(name, slot)| slot.concerns(name).config)
             .map(|(name, slot)| (name.clone(), slot.known()))

@@ -206,6 +206,9 @@ impl Slot {
     }
 }
 
+/// A ConfigMap by its age: when it was made, and its name.
+type Aged = (Option<Arc<str>>, Arc<str>);
+
 /// The ConfigMaps of one namespace.
 #[derive(Debug, Default)]
 pub(super) struct Space {
@@ -214,35 +217,90 @@ pub(super) struct Space {
     pub(super) kept: usize,
     /// Templates and steps that changed since they were last taken.
     pub(super) changed: BTreeSet<Arc<str>>,
+    /// Those of which something was read.
+    pub(super) read: BTreeSet<Arc<str>>,
+    /// Those that turned out to be too much, and maybe some that no longer are.
+    pub(super) heavy: BTreeSet<Arc<str>>,
+    /// Those with a fixed name, about a dozen at most.
+    named: BTreeSet<Arc<str>>,
+    /// Those with defaults, and those with templates and steps, oldest first.
+    aged: [BTreeSet<Aged>; 2],
+    /// ConfigMaps that were looked at so far: what changes cost.
+    #[cfg(test)]
+    pub(super) visits: std::cell::Cell<usize>,
 }
 
 impl Space {
-    /// Those within reach of a turn, oldest first.
-    fn by_age(&self) -> Vec<(&Arc<str>, &Slot)> {
-        let mut slots: Vec<_> = self.slots.iter().collect();
-        slots.sort_by(|(a, one), (b, other)| (&one.seen.created, a).cmp(&(&other.seen.created, b)));
-        slots
+    /// Those of which more decides than their size, and of each sort the next one behind them. However many a namespace has, no change
+    /// goes through more of them: each moves one over that border at most.
+    pub(super) fn looked(&self, limits: Limits) -> impl Iterator<Item = (&Arc<str>, &Slot)> {
+        let oldest = self.aged.iter().zip(limits.looked());
+        let oldest = oldest.flat_map(|(aged, most)| aged.iter().take(most + 1).map(|(_, name)| name));
+        let all = self.named.iter().chain(oldest).filter_map(move |name| self.slots.get_key_value(name));
+        #[cfg(test)]
+        let all = all.inspect(move |_| self.visits.set(self.visits.get() + 1));
+        all
     }
 
-    /// Which bound each is over.
-    pub(super) fn over(&self, limits: Limits) -> Vec<(Arc<str>, Option<Bound>)> {
-        let slots = self.by_age();
+    /// Those that are told of: those that are looked at, and of which something was read.
+    pub(super) fn told(&self, limits: Limits) -> impl Iterator<Item = (&Arc<str>, &Slot)> {
+        self.looked(limits).chain(self.read.iter().filter_map(move |name| self.slots.get_key_value(name)))
+    }
+
+    /// Which bound each is over that is looked at, and each of those that `changed`.
+    pub(super) fn over(&self, limits: Limits, changed: &BTreeSet<Arc<str>>) -> Vec<(Arc<str>, Option<Bound>)> {
+        let looked: Vec<_> = self.looked(limits).collect();
         let counted = |(name, slot): &(&Arc<str>, &Slot)| {
             let content = slot.content(name);
             (content.configures || content.builds).then(|| (slot.sort(name), slot.seen.size))
         };
-        let sizes = slots.iter().map(counted);
-        let over = limits.over(sizes);
-        slots
+        let over = limits.over(looked.iter().map(counted));
+        let over = looked
             .iter()
             .zip(over)
-            .map(|((name, slot), over)| ((*name).clone(), over.or(slot.heavy.as_ref().map(|heavy| heavy.bound))))
-            .collect()
+            .map(|((name, slot), over)| ((*name).clone(), over.or(slot.heavy.as_ref().map(|heavy| heavy.bound))));
+        let mut over: Vec<_> = over.collect();
+        let is_behind = |name: &&Arc<str>| looked.iter().all(|(other, _)| *other != *name);
+        let behind = changed.iter().filter(is_behind).filter_map(|name| self.slots.get_key_value(name));
+        over.extend(
+            behind.map(|(name, slot)| {
+                (name.clone(), Some(if slot.seen.size > TEXT { Bound::Size } else { Bound::Count }))
+            }),
+        );
+        over
     }
 
     /// The one to be read next: the oldest.
-    pub(super) fn next(&self) -> Option<Arc<str>> {
-        self.by_age().into_iter().find(|(_, slot)| slot.wants).map(|(name, _)| name.clone())
+    pub(super) fn next(&self, limits: Limits) -> Option<Arc<str>> {
+        let waits = self.looked(limits).filter(|(_, slot)| slot.wants);
+        let oldest = waits.min_by(|(a, one), (b, other)| (&one.seen.created, a).cmp(&(&other.seen.created, b)));
+        oldest.map(|(name, _)| name.clone())
+    }
+
+    /// Takes one out of the order, before its projection becomes another one.
+    pub(super) fn unfile(&mut self, name: &Arc<str>) {
+        let Some(slot) = self.slots.get(name) else { return };
+        match aged(slot.sort(name)) {
+            None => self.named.remove(name),
+            Some(at) => self.aged[at].remove(&(slot.seen.created.clone(), name.clone())),
+        };
+    }
+
+    /// Puts it in again.
+    pub(super) fn file(&mut self, name: &Arc<str>) {
+        let Some(slot) = self.slots.get(name) else { return };
+        match aged(slot.sort(name)) {
+            None => self.named.insert(name.clone()),
+            Some(at) => self.aged[at].insert((slot.seen.created.clone(), name.clone())),
+        };
+    }
+
+    /// One is gone.
+    pub(super) fn remove(&mut self, name: &Arc<str>) -> Option<Slot> {
+        self.unfile(name);
+        self.read.remove(name);
+        self.heavy.remove(name);
+        self.slots.remove(name)
     }
 
     /// That many bytes are free again, which were those of `name`: others that were too heavy are read once more.
@@ -250,8 +308,22 @@ impl Space {
         if bytes == 0 {
             return;
         }
-        for (_, slot) in self.slots.iter_mut().filter(|(other, _)| ***other != *name) {
-            slot.heavy = None;
+        let (stays, again): (BTreeSet<_>, BTreeSet<_>) =
+            std::mem::take(&mut self.heavy).into_iter().partition(|other| **other == *name);
+        self.heavy = stays;
+        for other in again {
+            if let Some(slot) = self.slots.get_mut(&other) {
+                slot.heavy = None;
+            }
         }
+    }
+}
+
+/// In which order of age a sort stands; what has a fixed name stands in none.
+fn aged(sort: Sort) -> Option<usize> {
+    match sort {
+        Sort::Named => None,
+        Sort::Defaults => Some(0),
+        Sort::Builds => Some(1),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::config::bounds::{KEPT, TEXT};
+use crate::config::bounds::{DEFAULTS, KEPT, LOOKED, TEXT};
 use crate::store::Kind;
 use crate::store::decode::change_of;
 
@@ -225,4 +225,85 @@ fn a_namespace_whose_templates_are_gone_leaves_nothing_behind() {
     assert!(!texts.spaces.is_empty(), "that it is gone has not been told yet");
     assert_eq!(texts.entries(false).len(), 1);
     assert!(texts.spaces.is_empty() && texts.turns.is_empty());
+}
+
+/// What a namespace's ConfigMaps have cost so far, in ConfigMaps that were looked at.
+fn visits(texts: &Texts, namespace: &str) -> usize {
+    texts.spaces.get(namespace).map_or(0, |space| space.visits.get())
+}
+
+/// Everybody waits while a change is taken note of.
+#[test]
+fn what_a_change_costs_does_not_grow_with_the_config_maps_of_its_namespace() {
+    let mut texts = Texts::new("own".into());
+    let one = |at: usize| defaults("team", &format!("d{at:05}"), 1, "spire: auto\n");
+    // Their bounds, and what of them is to be read: twice those that are looked at, and the next one.
+    let most = 2 * (LOOKED * DEFAULTS + 1);
+    let mut dearest = 0;
+    let mut costs = |texts: &mut Texts, change: &Change| {
+        let before = visits(texts, "team");
+        texts.apply(change);
+        dearest = dearest.max(visits(texts, "team") - before);
+    };
+    // Half of them come behind all others, half before them.
+    for at in 0..10_000 {
+        costs(&mut texts, &one(10_000 + at));
+        costs(&mut texts, &one(9_999 - at));
+    }
+    assert_eq!(texts.totals().1[&Bound::Count], 20_000 - DEFAULTS);
+    for at in [0, 10, 100, 10_000, 19_999] {
+        costs(&mut texts, &defaults("team", &format!("d{at:05}"), 1, "spire: disabled\n"));
+        costs(&mut texts, &defaults("team", &format!("d{at:05}"), 1, &"x".repeat(TEXT)));
+        costs(&mut texts, &gone(&one(at)));
+    }
+    assert!(dearest <= most, "{dearest} were looked at because of one change, {most} are the most");
+    assert_eq!(texts.totals().1[&Bound::Count], 19_995 - DEFAULTS);
+    let before = visits(&texts, "team");
+    let known = texts.known("team");
+    assert!(visits(&texts, "team") - before <= most && known.len() <= most, "{}", known.len());
+    assert_eq!(
+        known.values().filter(|known| known.over.is_none()).count(),
+        DEFAULTS,
+        "those that count are among them"
+    );
+}
+
+/// Whoever lay behind all others comes to be read in the end.
+#[test]
+fn whoever_lies_behind_all_others_counts_once_they_are_gone() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let give = |_: &Key| Some(Arc::new(Data::from([("config.yaml".to_owned(), "spire: auto\n".to_owned())])));
+    // Four fill the room for texts, so that the count is never full.
+    let [large, small] = [TEXT - 100, 400].map(|length| format!("spire: auto # {}\n", "x".repeat(length)));
+    let all: Vec<_> =
+        (0..300).map(|at| defaults("team", &format!("d{at:03}"), 1, if at < 4 { &large } else { &small })).collect();
+    for one in &all {
+        texts.apply(one);
+    }
+    read_all(&mut texts, &mut now, give);
+    let over = |texts: &Texts, bound: Bound| texts.totals().1.get(&bound).copied().unwrap_or_default();
+    let looked = LOOKED * DEFAULTS;
+    assert_eq!((over(&texts, Bound::Text), over(&texts, Bound::Count)), (looked - 4, 300 - looked));
+    for (at, one) in all.iter().enumerate() {
+        texts.apply(&gone(one));
+        read_all(&mut texts, &mut now, give);
+        let counts = texts.known("team").values().filter(|known| known.over.is_none() && known.read.is_some()).count();
+        assert_eq!(counts, DEFAULTS.min(299 - at), "after {at}");
+    }
+    assert!(texts.totals().1.values().all(|count| *count == 0) && texts.spaces.is_empty());
+}
+
+/// A projection holds names and digests alone, however long the annotations are.
+#[test]
+fn mend_02_of_a_config_map_that_nobody_reads_no_annotation_is_kept() {
+    let mut texts = Texts::new("own".into());
+    for at in 0..100 {
+        let metadata = json!({"name": format!("d{at:03}"), "namespace": "team", "labels": {"kagenti.io/defaults": "true"},
+            "annotations": {"kagenti.io/content-digest": "x".repeat(250 * 1024)}, "resourceVersion": "1"});
+        let object = json!({"metadata": metadata, "data": {"config.yaml": "spire: auto\n"}});
+        texts.apply(&change_of(Kind::ConfigMap, &object.to_string()).unwrap());
+    }
+    assert_eq!(texts.spaces["team"].slots.len(), 100);
+    let slots = texts.spaces["team"].slots.values();
+    assert!(slots.map(|slot| &slot.seen).all(|seen| seen.written.is_none() && seen.digest.len() == 64));
 }

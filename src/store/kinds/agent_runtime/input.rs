@@ -16,6 +16,7 @@ use crate::domain::keys;
 use crate::domain::mode::Mode;
 use crate::domain::otlp::{self, TraceProtocol};
 use crate::domain::reason::Reason;
+use crate::domain::userinfo::unread_without_userinfo;
 use crate::domain::workload::WorkloadKind;
 
 /// A mode as it was asked for.
@@ -30,7 +31,7 @@ pub enum ModeInput {
 /// `spec.trace`, each member by itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceInput {
-    /// `endpoint`, as written: what [`otlp::url`] takes for an address; an empty one counts as absent.
+    /// `endpoint`, as written: what [`otlp::url_of_settings`] takes for an address; an empty one counts as absent.
     pub endpoint: Option<String>,
     /// `protocol`.
     pub protocol: Option<TraceProtocol>,
@@ -45,7 +46,7 @@ pub struct Fault {
     pub reason: Reason,
     /// Path from the object, such as `spec.targetRef.kind`.
     pub field: &'static str,
-    /// What stands there, shortened.
+    /// What stands there, shortened, and without credentials in an address.
     pub seen: String,
     /// What is wrong and what is possible, without a full stop.
     pub message: String,
@@ -204,9 +205,10 @@ impl<'a> Reading<'a> {
 
     fn endpoint(&mut self) -> Option<String> {
         let seen = self.at(&["trace", "endpoint"]).filter(|seen| seen.as_str() != Some(""))?;
-        let found = seen.as_str().filter(|text| text.len() <= LONGEST_TEXT && otlp::url(text).is_some());
+        let found = seen.as_str().filter(|text| text.len() <= LONGEST_TEXT && otlp::url_of_settings(text).is_some());
         if found.is_none() {
-            let message = format!("{}, in up to {LONGEST_TEXT} bytes without white space, is expected", otlp::EXPECTED);
+            let expected = otlp::EXPECTED_OF_SETTINGS;
+            let message = format!("{expected} in up to {LONGEST_TEXT} bytes without white space, is expected");
             self.fault(Reason::InvalidSpec, "spec.trace.endpoint", Some(seen), message);
         }
         found.map(str::to_owned)
@@ -279,7 +281,7 @@ fn shown(value: Option<&Value>) -> String {
         Some(Value::String(text)) if text.is_empty() => "an empty string".to_owned(),
         // Without its quotes it would be what is expected.
         Some(Value::String(text)) if text.parse::<f64>().is_ok() => format!("the string {text:?}"),
-        Some(Value::String(text)) => cut(text),
+        Some(Value::String(text)) => cut(&unread_without_userinfo(text)),
         Some(Value::Array(_)) => "a list".to_owned(),
         Some(Value::Object(_)) => "a mapping".to_owned(),
         Some(other) => cut(&other.to_string()),

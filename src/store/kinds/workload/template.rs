@@ -28,8 +28,9 @@ impl Pairs {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
+    /// Those that `keep` names, as far as their values can mean anything.
     pub(super) fn of(map: Option<&BTreeMap<String, String>>, keep: fn(&str) -> bool) -> Self {
-        let kept = map.into_iter().flatten().filter(|(key, _)| keep(key));
+        let kept = map.into_iter().flatten().filter(|(key, value)| keep(key) && value.len() <= longest(key));
         Self::of_texts(kept.map(|(key, value)| (key.as_str(), value.as_str())))
     }
 
@@ -40,6 +41,16 @@ impl Pairs {
 
     fn object(&self) -> Map<String, Value> {
         self.iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+    }
+}
+
+/// Most bytes of a label's or annotation's value that is kept. What is longer means nothing where it is read; lists of ports may be long, and the
+/// record of our parts is, on a template that somebody has copied from a Pod.
+pub(super) fn longest(key: &str) -> usize {
+    match key {
+        keys::ANNOTATION_STATUS => 8 * 1024,
+        keys::ANNOTATION_OUTBOUND_EXCLUDE | keys::ANNOTATION_INBOUND_EXCLUDE => 4 * 1024,
+        _ => 1024,
     }
 }
 
@@ -101,10 +112,10 @@ struct Named {
 /// The part of a Pod template that decides about injection.
 pub(super) fn reduced(template: &Template) -> TemplateSeen {
     fn of_template(key: &str) -> bool {
-        key.starts_with(keys::PREFIX) || key == keys::LABEL_POD_TEMPLATE_HASH
+        keys::is_of_template(key) || key == keys::LABEL_POD_TEMPLATE_HASH
     }
     let metadata = template.metadata.as_ref();
-    let of_signer = |key: &str| of_template(key) || key.starts_with(keys::PREFIX_CARD);
+    let of_signer = |key: &str| of_template(key) || keys::is_of_signer(key);
     let mut inits = template.spec.iter().filter_map(|spec| spec.init_containers.as_ref()).flatten();
     let signer = inits.find(|one| one.name == keys::CONTAINER_SIGNER);
     TemplateSeen {
@@ -132,8 +143,8 @@ struct Deciding<'a> {
     containers: Option<Vec<Called<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restart_policy: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node_selector: Option<&'a BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    node_selector: BTreeMap<&'static str, &'a str>,
 }
 
 /// Something of which the name alone decides.
@@ -142,18 +153,38 @@ struct Called<'a> {
     name: &'a str,
 }
 
+/// The labels of nodes by which admission tells on which system a Pod runs.
+const SYSTEM_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
+/// Containers whose names are kept: one more than a Pod that is injected may have.
+const CONTAINERS: usize = keys::CONTAINERS_MOST + 1;
+/// Bytes that are kept of a name: one more than any may have, so that what is too long stays no name.
+const NAME: usize = 254;
+
+fn short(text: &str) -> &str {
+    &text[..text.floor_char_boundary(NAME)]
+}
+
 /// It is written at every event of a workload: without a tree between.
 fn pod_spec(spec: Option<&Spec>) -> Arc<str> {
     let Some(spec) = spec else { return "{}".into() };
     let deciding = Deciding {
-        service_account_name: spec.service_account_name.as_deref(),
-        service_account: spec.service_account.as_deref(),
+        service_account_name: spec.service_account_name.as_deref().map(short),
+        service_account: spec.service_account.as_deref().map(short),
         host_network: spec.host_network,
-        os: spec.os.as_ref().map(|os| Called { name: &os.name }),
-        containers: spec.containers.as_ref().map(|all| all.iter().map(|one| Called { name: &one.name }).collect()),
+        os: spec.os.as_ref().map(|os| Called { name: short(&os.name) }),
+        containers: spec
+            .containers
+            .as_ref()
+            .map(|all| all.iter().take(CONTAINERS).map(|one| Called { name: short(&one.name) }).collect()),
         // What is usual is what an absent one means.
-        restart_policy: spec.restart_policy.as_deref().filter(|policy| *policy != "Always"),
-        node_selector: spec.node_selector.as_ref(),
+        restart_policy: spec.restart_policy.as_deref().filter(|policy| *policy != "Always").map(short),
+        node_selector: systems(spec.node_selector.as_ref()),
     };
     serde_json::to_string(&deciding).expect("texts, a truth value and a map of texts can be written as JSON").into()
+}
+
+/// On nodes of which system it runs, as far as its selector says.
+fn systems(selector: Option<&BTreeMap<String, String>>) -> BTreeMap<&'static str, &str> {
+    let said = |label: &'static str| Some((label, short(selector?.get(label)?)));
+    SYSTEM_LABELS.into_iter().filter_map(said).collect()
 }

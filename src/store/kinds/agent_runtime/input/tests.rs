@@ -121,3 +121,18 @@ fn a_target_that_is_an_object_of_kaos_is_told_its_deployment() {
         assert!(fault.message.contains(&format!("is Deployment {deployment} of apps/v1")), "{}", fault.message);
     }
 }
+
+/// Whoever reads the status, a warning or an Event need not be who may read the spec.
+#[test]
+fn a_password_in_an_address_is_not_repeated() {
+    for endpoint in
+        ["grpc://user:canary@otel:4317", "http://user:can ary@otel", "http://user:can/ary@otel", "user:can ary@otel:1"]
+    {
+        let read = AgentRuntimeInput::of_spec(&with("/trace/endpoint", json!(endpoint)));
+        let [fault] = &read.faults[..] else { panic!("{endpoint}: {:?}", read.faults) };
+        assert!(fault.seen.ends_with(&endpoint[endpoint.rfind('@').unwrap()..]), "{}", fault.seen);
+        assert!(!fault.seen.contains("can") && !fault.seen.contains("user"), "{}", fault.seen);
+    }
+    let taken = AgentRuntimeInput::of_spec(&with("/trace/endpoint", json!("http://user:secret@otel:4318")));
+    assert_eq!(taken.trace.endpoint.as_deref(), Some("http://user:secret@otel:4318"), "what Pods are told stays");
+}
