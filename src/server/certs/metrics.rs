@@ -3,7 +3,10 @@
 //! Names: `certwatcher_*` are the ones dashboards of the original know; the others
 //! are ours. Every label is a closed set.
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use std::sync::{Arc, OnceLock};
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -74,6 +77,31 @@ struct OutcomeLabel {
     outcome: SecretOutcome,
 }
 
+/// A gauge that is exposed once it was set: a process in which nobody knows its value says nothing, where 0 would be a
+/// claim. Clones share it.
+#[derive(Debug, Clone, Default)]
+struct OnceSet(Arc<OnceLock<Gauge>>);
+
+impl OnceSet {
+    fn set(&self, value: i64) {
+        self.0.get_or_init(Gauge::default).set(value);
+    }
+}
+
+impl EncodeMetric for OnceSet {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> std::fmt::Result {
+        self.0.get().map_or(Ok(()), |gauge| gauge.encode(encoder))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.get().is_none()
+    }
+}
+
 /// The metrics; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct CertificateMetrics {
@@ -85,8 +113,8 @@ pub struct CertificateMetrics {
     bundle_writes: Counter,
     bundle_failures: Counter,
     bundle_overwritten: Counter,
-    bundle_published: Gauge,
-    bundle_contested: Gauge,
+    bundle_published: OnceSet,
+    bundle_contested: OnceSet,
 }
 
 impl CertificateMetrics {
@@ -121,7 +149,8 @@ impl CertificateMetrics {
         );
         registry.register(
             "drawbridge_bundle_published",
-            "1 when every webhook entry trusts the certificate being served",
+            "1 when every webhook entry trusts the certificate being served, or others keep caBundle because its \
+             authority is not known; absent where files are served",
             m.bundle_published,
         );
         registry.register(
@@ -172,5 +201,33 @@ impl CertificateMetrics {
         self.changes.get_or_create(&PartLabel { part: Part::Leaf }).inc();
         self.not_after.get_or_create(&PartLabel { part: Part::Leaf }).set(1);
         self.secret(SecretOutcome::Created);
+        self.bundle_state(true, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    /// The lines of the registry about published bundles.
+    fn exposed(registry: &Registry) -> Vec<String> {
+        let mut text = String::new();
+        encode(&mut text, registry).unwrap();
+        let about = ["drawbridge_bundle_published", "drawbridge_bundle_contested"];
+        let lines = text.lines().filter(|line| about.iter().any(|name| line.starts_with(name)));
+        lines.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_process_that_knows_nothing_of_bundles_does_not_say_that_they_are_not_published() {
+        let mut registry = Registry::default();
+        let metrics = CertificateMetrics::register(&mut registry);
+        assert!(exposed(&registry).is_empty(), "files have no publisher: {:?}", exposed(&registry));
+        metrics.bundle_state(false, 0);
+        assert_eq!(exposed(&registry), ["drawbridge_bundle_published 0", "drawbridge_bundle_contested 0"]);
+        metrics.bundle_state(true, 1);
+        assert_eq!(exposed(&registry), ["drawbridge_bundle_published 1", "drawbridge_bundle_contested 1"]);
     }
 }

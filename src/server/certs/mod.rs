@@ -17,14 +17,15 @@
 //!
 //! Wiring: make a [`Resolver`] and a [`Context`]; make one source; give the source and its [`Publisher`] a
 //! [`crate::cluster::lease::Writer`] where this process may write (`writing`); spawn `run` of both. Readiness:
-//! `resolver.served()` is `Some`, and `publisher.publication()` has been `Published` (files have no publisher: whoever
-//! provides them publishes).
+//! `resolver.served()` is `Some`, and `publisher.publication()` has been settled: `Published`, or `ByOthers` where the
+//! source knows no authority (files have no publisher: whoever provides them publishes).
 //!
 //! Who writes what: with a writer, the holder of the Lease changes the Secret and publishes, and any process creates the
 //! Secret where there is none (see [`authority`]); without one, nothing is written. Rights needed in the operator's
 //! namespace: on Secret `drawbridge-webhook-ca` `get, list, watch`, on both webhook configurations of our name the same;
 //! with a writer also Secrets `create`, that Secret `update`, both configurations `patch`, and Events `get, create` here
-//! and in namespace `default`, where Events about the configurations belong.
+//! and in namespace `default`, where Events about the configurations belong; without the latter they are told about the Deployment
+//! of the controllers.
 
 pub mod authority;
 pub mod bundle;

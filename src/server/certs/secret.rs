@@ -3,8 +3,9 @@
 //! In: one Secret, watched by name. Out: pairs in the resolver, and `ca.crt` to the publisher, unless a configuration
 //! asks cert-manager's injector to publish (annotation `cert-manager.io/inject-ca-from`). Promises: a new pair with a
 //! new `ca.crt` is served once every bundle holds that and it is valid, or when the old pair has expired; a Secret that is deleted,
-//! incomplete or unusable changes nothing but a log line and a counter. Without `ca.crt` nothing is published, and a new
-//! pair is served at once.
+//! incomplete or unusable changes nothing but a log line and a counter. Without a certificate in `ca.crt` nothing is
+//! published, a new pair is served at once, and it is said once that others keep `caBundle`: readiness does not wait
+//! for what nobody here can know.
 
 use std::fmt;
 use std::pin::pin;
@@ -162,6 +163,15 @@ impl CertManagerSecret {
         if let Some(candidate) = &self.candidate
             && may_switch(self.served.as_ref(), candidate, &self.source.trust, self.config.settle, now)
         {
+            if candidate.roots.is_empty() && self.served.as_ref().is_none_or(|served| !served.roots.is_empty()) {
+                tracing::warn!(
+                    namespace = self.config.namespace,
+                    secret = self.config.name,
+                    "the Secret has no certificate in ca.crt, so Drawbridge publishes nothing and cannot tell whether \
+                     the API server trusts what is served: write its authority into caBundle of both webhook \
+                     configurations, or into ca.crt"
+                );
+            }
             self.source.resolver.store(&candidate.pair, candidate.fingerprints());
             self.source.context.metrics.in_use(Part::Provided, &candidate.pair.leaf);
             tracing::info!(certificate = %candidate.pair.leaf.fingerprint, "serving a new certificate from the Secret");
@@ -171,7 +181,7 @@ impl CertManagerSecret {
         for provided in [self.candidate.as_ref(), self.served.as_ref()].into_iter().flatten() {
             provided.roots.iter().for_each(|certificate| wanted.add(certificate));
         }
-        wanted.serving = self.served.as_ref().map(Provided::fingerprints).unwrap_or_default();
+        wanted.serving = self.served.as_ref().map(Provided::fingerprints);
         self.source.want(wanted);
         let leaf: Option<Root> = self.served.as_ref().map(|served| served.pair.leaf);
         if let Some(leaf) = leaf

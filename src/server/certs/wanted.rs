@@ -7,8 +7,9 @@ use super::root::{Fingerprint, RootCertificate};
 pub(super) struct Wanted {
     /// All of them, in the order in which they are written.
     pub(super) roots: Vec<RootCertificate>,
-    /// Those that what is being served depends on.
-    pub(super) serving: Vec<Fingerprint>,
+    /// Those that what is being served depends on: none, where the source knows no authority of it. `None` while
+    /// nothing is served.
+    pub(super) serving: Option<Vec<Fingerprint>>,
 }
 
 impl Wanted {

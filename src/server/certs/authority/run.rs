@@ -341,7 +341,7 @@ impl SelfManaged {
         }
         if let Some(leaf) = &self.leaf {
             wanted.add(leaf.issuer.certificate());
-            wanted.serving.push(leaf.issuer.root().fingerprint);
+            wanted.serving = Some(vec![leaf.issuer.root().fingerprint]);
         }
         self.source.want(wanted);
     }

@@ -1,7 +1,8 @@
 //! Writing the authority's Secret: create if absent, replace if unchanged.
 //!
 //! In: the Secret to write. Out: what the API server holds afterwards, whoever wrote it. Losing a race is no error:
-//! the winner's Secret is read and returned.
+//! the winner's Secret is read and returned. Where nobody has written since, the write was refused, whatever the code
+//! of the answer.
 
 use std::time::Duration;
 
@@ -52,7 +53,12 @@ async fn attempt(api: Api<SecretObject>, secret: SecretObject) -> Result<Written
         Ok(secret) => Ok(Written::Ours(Box::new(secret))),
         // 409: it exists, or it changed; 404: it was deleted.
         Err(kube::Error::Api(status)) if status.code == 409 || (replace && status.code == 404) => {
-            Ok(Written::Theirs(api.get_opt(keys::SECRET_AUTHORITY).await?.map(Box::new)))
+            let now = api.get_opt(keys::SECRET_AUTHORITY).await?;
+            let version = now.as_ref().and_then(|now| now.metadata.resource_version.as_ref());
+            if version == secret.metadata.resource_version.as_ref() {
+                return Err(kube::Error::Api(status));
+            }
+            Ok(Written::Theirs(now.map(Box::new)))
         }
         Err(error) => Err(error),
     }

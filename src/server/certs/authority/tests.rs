@@ -2,6 +2,7 @@
 
 mod plans;
 mod real;
+mod refused;
 mod simulation;
 
 use super::plan::{Authority, Lifetimes};

@@ -55,7 +55,7 @@ mod tests {
         let task = tokio::spawn(covered(receiver, readiness.condition("trust")));
         let lacks = |entry: &str| Publication::Incomplete { kind: "K", entry: entry.to_owned() };
         let after = |seconds: u64| tokio::time::sleep(Duration::from_secs(seconds));
-        for held in [Publication::Published, Publication::NoConfiguration] {
+        for held in [Publication::Published, Publication::NoConfiguration, Publication::ByOthers] {
             sender.send_replace(lacks("a"));
             after(4).await;
             assert!(readiness.ready(), "put back in time");

@@ -2,8 +2,8 @@
 //!
 //! In: what a source wants, our webhook configurations as they are seen, answers to patches, and the passing of time. Out: at most one patch
 //! at a time, when to look again, and what others are to be told. What one configuration needs is decided by [`plan`]. Promises: the same
-//! inputs at the same times give the same effects; who does not lead sends nothing; a patch that failed is sent again after a pause
-//! that doubles.
+//! inputs at the same times give the same effects; who does not lead sends nothing; a patch that failed or came too
+//! late is sent again after a pause that doubles, until one is stored or nothing is missing.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,6 +20,8 @@ use crate::server::certs::wanted::Wanted;
 
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
+/// The longest pause after a patch that came too late: what is there now may be left alone.
+const LAST_LATE: Duration = Duration::from_millis(3_200);
 /// How long patches may fail before people are told.
 const PERSISTENT: Duration = Duration::from_secs(5);
 /// A moment of the wall clock is looked at once in this time: that clock may be set meanwhile.
@@ -143,7 +145,7 @@ impl Machine {
             }
             Input::Changed(kind, read) => {
                 self.sent = false;
-                self.retry = Some((now.at + FIRST_RETRY, FIRST_RETRY));
+                self.postpone(now.at, LAST_LATE);
                 if let Some(configuration) = read {
                     self.see(kind, configuration, &mut effects);
                 }
@@ -200,7 +202,7 @@ impl Machine {
         let contested = self.states.iter().filter(|state| state.memory.contested()).count();
         // A configuration that is not there trusts nobody.
         let complete = self.states.iter().all(|state| state.configuration.is_some());
-        let trusted = complete && publication == Publication::Published;
+        let trusted = complete && publication.is_settled();
         if self.state.replace((trusted, contested)) != Some((trusted, contested)) {
             effects.push(Effect::State { trusted, contested });
         }
@@ -227,6 +229,10 @@ impl Machine {
             }
         }
         let Some((kind, patch)) = send else {
+            if wait.is_none() && !self.sent {
+                // Nothing is missing, whoever wrote it: what failed is over, and is told again when it comes again.
+                (self.retry, self.failing) = (None, None);
+            }
             let pause = wait.map(|moment| Duration::from_millis(u64::try_from(moment - now.wall).unwrap_or(0)));
             effects.extend(pause.map(|pause| Effect::Wake(now.at + pause.min(LOOK))));
             return;
@@ -256,10 +262,12 @@ impl Machine {
     }
 
     fn judge(&self) -> Publication {
-        if !self.states.iter().all(|state| state.read) || self.wanted.serving.is_empty() {
-            return Publication::Unknown;
+        let serving = self.wanted.serving.as_ref().filter(|_| self.states.iter().all(|state| state.read));
+        let Some(serving) = serving else { return Publication::Unknown };
+        if serving.is_empty() {
+            return Publication::ByOthers;
         }
-        let serving: BTreeSet<_> = self.wanted.serving.iter().collect();
+        let serving: BTreeSet<_> = serving.iter().collect();
         let mut exists = false;
         for kind in Kind::ALL {
             let Some(configuration) = &self.states[kind as usize].configuration else { continue };
@@ -274,10 +282,15 @@ impl Machine {
         if exists { Publication::Published } else { Publication::NoConfiguration }
     }
 
+    /// The next patch waits twice as long as the last one did, and no longer than `longest`.
+    fn postpone(&mut self, at: Duration, longest: Duration) {
+        let pause = self.retry.map_or(FIRST_RETRY, |(_, last)| (last * 2).min(longest));
+        self.retry = Some((at + pause, pause));
+    }
+
     /// People are told, once, when publishing has failed for a while.
     fn failed(&mut self, kind: Kind, error: String, at: Duration, effects: &mut Vec<Effect>) {
-        let pause = self.retry.map_or(FIRST_RETRY, |(_, last)| (last * 2).min(LAST_RETRY));
-        self.retry = Some((at + pause, pause));
+        self.postpone(at, LAST_RETRY);
         let (since, told) = self.failing.get_or_insert((at, false));
         let persists = !*told && at.saturating_sub(*since) >= PERSISTENT;
         *told |= persists;

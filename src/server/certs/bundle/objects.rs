@@ -1,6 +1,8 @@
 //! The webhook configurations as they are at the API server: followed, and patched.
 //!
-//! In: a client, a patch. Out: configurations as facts, at every change; what a patch came to.
+//! In: a client, a patch. Out: configurations as facts, at every change; what a patch came to. Promises: a patch counts
+//! as late only where the configuration is another one than it was made for; else it was refused, whatever the code of
+//! the answer.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,8 +14,9 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
-use super::plan::Configuration;
+use super::plan::{self, Configuration};
 use super::read::{self, Hooks};
+use crate::api::refusal;
 use crate::cluster::watch::Watching;
 use crate::cluster::watch::named::{Known, named};
 use crate::domain::keys;
@@ -81,7 +84,7 @@ pub(super) async fn send_patch(
     let answer = match tokio::time::timeout(DEADLINE, sent).await {
         Ok(Ok(Ok(configuration))) => Ok(configuration),
         Ok(Ok(Err(now))) => Err(Failure::Changed(now.map(Box::new))),
-        Ok(Err(error)) => Err(Failure::Failed(error.to_string())),
+        Ok(Err(error)) => Err(Failure::Failed(refusal::of_error(&error))),
         Err(_) => Err(Failure::Failed(format!("no answer within {} seconds", DEADLINE.as_secs()))),
     };
     (kind, answer)
@@ -97,13 +100,18 @@ where
     K: Hooks + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
     let params = PatchParams { field_manager: Some(keys::MANAGER_BUNDLE.to_owned()), ..PatchParams::default() };
+    let tested = plan::tested(&patch).map(str::to_owned);
     let api = Api::<K>::all(client);
     match api.patch(keys::WEBHOOK_CONFIGURATION, &params, &Patch::<()>::Json(patch)).await {
         Ok(object) => Ok(Ok(read::configuration(&object, service))),
-        // 422: a test of the patch failed; 404: gone; 409: changed while the patch was applied.
+        // 422: a test of the patch failed, or an admission policy refuses; 404: gone; 409: changed meanwhile.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409 | 422) => {
             let now = api.get_opt(keys::WEBHOOK_CONFIGURATION).await?;
-            Ok(Err(now.map(|object| read::configuration(&object, service))))
+            let now = now.map(|object| read::configuration(&object, service));
+            match now {
+                Some(now) if Some(now.resource_version.as_str()) == tested.as_deref() => Err(kube::Error::Api(status)),
+                now => Ok(Err(now)),
+            }
         }
         Err(error) => Err(error),
     }

@@ -55,7 +55,7 @@ pub struct Configuration {
     pub entries: Vec<Entry>,
     /// What was left out of their bundles because it cannot be read, by the entry's name. A patch puts the rest in its place.
     pub damaged: Vec<(String, Damaged)>,
-    /// Somebody else publishes here by agreement (cert-manager's injector, asked for by an annotation).
+    /// An annotation asks cert-manager's injector to publish here. Whether that is agreed is for the publisher to know.
     pub published_by_other: bool,
 }
 
@@ -66,6 +66,8 @@ pub struct Overwritten {
     pub entry: String,
     /// Who wrote it last, when known.
     pub writer: Option<String>,
+    /// An annotation of the configuration asks cert-manager's injector to write there.
+    pub injected: bool,
 }
 
 /// What to do with one configuration.
@@ -113,7 +115,11 @@ impl Memory {
             let memory = self.entries.entry(entry.name.clone()).or_default();
             let lost = memory.agreed.iter().any(|root| wanted.contains(root) && !held.contains(root));
             if lost && !memory.lost {
-                overwritten.push(Overwritten { entry: entry.name.clone(), writer: entry.writer.clone() });
+                overwritten.push(Overwritten {
+                    entry: entry.name.clone(),
+                    writer: entry.writer.clone(),
+                    injected: seen.published_by_other,
+                });
             }
             if memory.lost && !lost {
                 memory.repaired = Some(now);
@@ -153,7 +159,7 @@ impl Memory {
 /// The next step for one configuration. `memory` must have observed `seen`.
 #[must_use]
 pub fn step(seen: &Configuration, wanted: &[RootCertificate], memory: &Memory, now: Millis) -> Step {
-    if wanted.is_empty() || seen.published_by_other {
+    if wanted.is_empty() {
         return Step::Keep;
     }
     let must: BTreeSet<Fingerprint> = wanted.iter().map(|certificate| certificate.root.fingerprint).collect();
@@ -189,6 +195,14 @@ fn desired(entry: &Entry, wanted: &[RootCertificate], now: Millis) -> Vec<RootCe
 
 fn pointer(path: &str) -> PointerBuf {
     PointerBuf::parse(path).expect("the path is made of fixed words and numbers")
+}
+
+/// The version of the configuration that a patch was made for: what its first operation tests.
+pub(super) fn tested(patch: &Patch) -> Option<&str> {
+    match patch.0.first() {
+        Some(PatchOperation::Test(test)) => test.value.as_str(),
+        _ => None,
+    }
 }
 
 fn patch(resource_version: &str, writes: &[(&Entry, Vec<RootCertificate>)]) -> Patch {

@@ -7,7 +7,7 @@ use crate::domain::keys;
 /// Whether those who call us trust what we serve.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Publication {
-    /// The configurations or our own certificate are not known yet.
+    /// The configurations have not been read, or nothing is served yet.
     #[default]
     Unknown,
     /// Neither configuration exists: nobody calls us.
@@ -21,6 +21,16 @@ pub enum Publication {
     },
     /// Every entry of every configuration that exists does.
     Published,
+    /// The source knows no authority of its certificate (a Secret without `ca.crt`): others keep `caBundle`.
+    ByOthers,
+}
+
+impl Publication {
+    /// Whether nothing is left to publish: every entry trusts what is served, or others see to that.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Publication::Published | Publication::ByOthers)
+    }
 }
 
 impl fmt::Display for Publication {
@@ -35,6 +45,9 @@ impl fmt::Display for Publication {
                 write!(f, "entry {entry} of {kind} {name} does not trust the certificate being served")
             }
             Publication::Published => f.write_str("every webhook entry trusts the certificate being served"),
+            Publication::ByOthers => f.write_str(
+                "the authority of the certificate being served is not known here: whoever provides it keeps caBundle",
+            ),
         }
     }
 }

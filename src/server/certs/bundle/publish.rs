@@ -90,8 +90,8 @@ impl Publisher {
         self.installed.subscribe()
     }
 
-    /// Whether those who call us trust what we serve, now and at every change. Readiness waits for the first
-    /// [`Publication::Published`].
+    /// Whether those who call us trust what we serve, now and at every change. Readiness waits for the first that
+    /// [is settled](Publication::is_settled).
     #[must_use]
     pub fn publication(&self) -> watch::Receiver<Publication> {
         self.publication.subscribe()
@@ -130,7 +130,7 @@ impl Publisher {
     }
 
     /// Tells whoever is meant.
-    fn tell(&self, effect: Effect) {
+    pub(super) fn tell(&self, effect: Effect) {
         let (metrics, name) = (&self.context.metrics, keys::WEBHOOK_CONFIGURATION);
         match effect {
             Effect::Send(..) | Effect::Wake(_) => {}
@@ -162,7 +162,9 @@ impl Publisher {
                     error,
                     kind = kind.words(),
                     name,
-                    "the caBundle of a webhook configuration cannot be written (the right to patch it is needed), so the API server does not trust this webhook; it is tried again within a minute"
+                    "the caBundle of a webhook configuration cannot be written, so the API server does not trust this \
+                     webhook; the controllers need the right to patch it, and every admission policy on webhook \
+                     configurations has to allow that; it is tried again within a minute"
                 );
             }
             Effect::StillNotPublished(kind, uid, error) => self.context.notify(
@@ -171,7 +173,7 @@ impl Publisher {
                 format!(
                     "caBundle of {} {name} cannot be written, so the API server does not trust every certificate that the webhook serves: \
                         {error}. Drawbridge keeps trying: give the controllers' ServiceAccount the right to patch it (the \
-                     install manifests do), and look at other admission webhooks",
+                     install manifests do), and have every admission policy on webhook configurations allow that",
                     kind.words(),
                 ),
             ),
@@ -179,13 +181,26 @@ impl Publisher {
     }
 
     fn overwritten(&self, kind: Kind, uid: String, lost: &Overwritten) {
+        let next = match (lost.injected, self.by_agreement) {
+            (true, true) => {
+                "Drawbridge leaves it to cert-manager's injector, as an annotation cert-manager.io/inject-* asks: take \
+                 the annotation off the configuration, and Drawbridge publishes the Secret's ca.crt itself"
+            }
+            (true, false) => {
+                "It is put back at once, and then at most once a minute: take the annotation cert-manager.io/inject-* \
+                 off the configuration, since Drawbridge publishes here"
+            }
+            (false, _) => {
+                "It is put back at once, and then at most once a minute: stop the other writer, or give it the bundle \
+                 to keep"
+            }
+        };
         self.context.notify(
             Reason::BundleOverwritten,
             context::configuration(kind.words(), Some(uid)),
             format!(
-                "{} took Drawbridge's certificate authority out of caBundle in entry {} of {} {}; until it is back the API \
-                    server cannot call Drawbridge. It is put back at once, and then at most once a minute: stop the other \
-                 writer, or give it the bundle to keep",
+                "{} took Drawbridge's certificate authority out of caBundle in entry {} of {} {}; until it is back the \
+                 API server cannot call Drawbridge. {next}",
                 lost.writer.as_deref().unwrap_or("somebody"),
                 lost.entry,
                 kind.words(),

@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::plan::{CONTEST_INTERVAL, Configuration, Entry, Memory, Overwritten, Step, step};
+use super::plan::{CONTEST_INTERVAL, Configuration, Entry, Memory, Overwritten, Step, step, tested};
 use super::read;
 use crate::server::certs::authority::mint::SigningAuthority;
 use crate::server::certs::authority::plan::Lifetimes;
@@ -17,6 +17,8 @@ use crate::server::certs::root::{Fingerprint, Millis, Root, RootCertificate};
 use crate::server::certs::trust_bundle::{read_bundle, write_bundle};
 
 mod machine;
+mod objects;
+mod told;
 
 const NOW: Millis = 1_000_000_000;
 
@@ -81,6 +83,7 @@ fn every_entry_gets_what_it_lacks_behind_tests_of_version_and_name() {
         "what somebody else put in stays; what is complete is not touched"
     );
     let Step::Send(patch) = step else { unreachable!() };
+    assert_eq!(tested(&patch), Some("7"));
     let patch = serde_json::to_value(patch).unwrap();
     assert_eq!(patch[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
     assert_eq!(patch[1], json!({"op": "test", "path": "/webhooks/0/name", "value": "a"}));
@@ -95,9 +98,6 @@ fn nothing_is_sent_when_nothing_is_missing() {
         let seen = configuration(&[("a", held)]);
         assert_eq!(decided(&mut Memory::default(), &seen, wanted, NOW), Step::Keep, "{wanted:?} in {held:?}");
     }
-    let mut injected = configuration(&[("a", &[])]);
-    injected.published_by_other = true;
-    assert_eq!(decided(&mut Memory::default(), &injected, &[good(1)], NOW), Step::Keep);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn c6_a_fight_is_answered_at_once_and_then_once_a_minute() {
     let (ours, theirs) = (configuration(&[("a", &[1])]), configuration(&[("a", &[9])]));
     let mut memory = Memory::default();
     assert_eq!(memory.observe(&ours, &wanted, NOW), []);
-    let lost = Overwritten { entry: "a".to_owned(), writer: Some("kubectl".to_owned()) };
+    let lost = Overwritten { entry: "a".to_owned(), writer: Some("kubectl".to_owned()), injected: false };
     assert_eq!(memory.observe(&theirs, &wanted, NOW), [lost]);
     assert!(memory.contested());
     assert_eq!(memory.observe(&theirs, &wanted, NOW), [], "reported once");

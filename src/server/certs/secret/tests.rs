@@ -1,14 +1,22 @@
 //! When a pair from somebody else's Secret is taken into use.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
+use serde_json::json;
 
 use super::*;
+use crate::domain::keys;
 use crate::server::certs::authority::mint::SigningAuthority;
 use crate::server::certs::authority::plan::{Authority as _, Lifetimes};
+use crate::server::certs::metrics::CertificateMetrics;
 use crate::server::certs::trust::Observed;
 use crate::server::certs::trust_bundle::write_bundle;
+use crate::server::testing::lines::Lines;
+use crate::server::testing::server::Server;
 
 const NOW: Millis = 1_795_000_000_000;
 const SETTLE: Millis = 10_000;
@@ -81,4 +89,40 @@ fn the_keys_of_the_secret_are_cert_managers() {
     assert!(matches!(Provided::read(&with(&good[1..])), Err(PairError::NoCertificate)));
     assert!(matches!(Provided::read(&with(&good[..1])), Err(PairError::KeyPem(_))));
     assert!(matches!(Provided::read(&Secret::default()), Err(PairError::KeyPem(_) | PairError::NoCertificate)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_authority_in_the_secret_others_keep_the_bundles_and_that_is_said_once() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let (server, resolver) = (Server::new("Secret"), Resolver::new());
+    let clock = Arc::new(|| SystemTime::UNIX_EPOCH + Duration::from_millis(NOW.unsigned_abs()));
+    let context = Context::new(clock, CertificateMetrics::default(), Arc::new(|_| {}));
+    let config = CertManagerSecretConfig {
+        namespace: "kagenti-system".to_owned(),
+        name: "pair".to_owned(),
+        service: keys::SERVICE_WEBHOOK.to_owned(),
+        settle: 0,
+    };
+    let (source, publisher) = CertManagerSecret::new(&server.client(), config, Arc::clone(&resolver), context);
+    let wanted = publisher.wanted().subscribe();
+    assert_eq!(wanted.borrow().serving, None, "nothing is served yet");
+    let running = tokio::spawn(source.run(Shutdown::new()));
+    let mut served = resolver.served();
+    for authority in [None, Some("not a certificate")] {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let leaf = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let mut data = json!({"tls.crt": STANDARD.encode(leaf.pem()), "tls.key": STANDARD.encode(key.serialize_pem())});
+        if let Some(text) = authority {
+            data["ca.crt"] = json!(STANDARD.encode(text));
+        }
+        server.put("pair", json!({"apiVersion": "v1", "kind": "Secret", "data": data}));
+        let expected = Fingerprint::of(leaf.der());
+        let taken = served.wait_for(|served| served.as_ref().is_some_and(|served| served.fingerprint == expected));
+        drop(tokio::time::timeout(Duration::from_secs(120), taken).await.expect("it is served").unwrap());
+        let serving = wanted.borrow().serving.clone();
+        assert_eq!(serving, Some(Vec::new()), "served, and nobody here knows its authority: {authority:?}");
+    }
+    assert_eq!(lines.text().matches("no certificate in ca.crt").count(), 1, "{}", lines.text());
+    running.abort();
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use webhook_tests::audit::{Request, Requests};
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, installation, wait_for};
 
-const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
+pub(super) const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
 const WEBHOOK: &str = "system:serviceaccount:kagenti-system:drawbridge-webhook";
 
 /// Writes of certificates that were accepted or refused: the Secret's changes and the publishing.
@@ -62,14 +62,14 @@ async fn leader(processes: &[Drawbridge]) -> Result<&Drawbridge> {
 }
 
 /// Takes the roots out of the injecting webhook's entry, as another writer would.
-async fn empty(mutating: &Api<MutatingWebhookConfiguration>) -> Result<()> {
+pub(super) async fn empty(mutating: &Api<MutatingWebhookConfiguration>) -> Result<()> {
     let patch = json!([{ "op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "" }]);
     let patch = Patch::Json::<()>(serde_json::from_value(patch)?);
     mutating.patch(keys::WEBHOOK_CONFIGURATION, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
-fn published(object: &MutatingWebhookConfiguration) -> bool {
+pub(super) fn published(object: &MutatingWebhookConfiguration) -> bool {
     let bundles = object.webhooks.iter().flatten().map(|hook| &hook.client_config.ca_bundle);
     bundles.into_iter().all(|bundle| bundle.as_ref().is_some_and(|ByteString(bundle)| !bundle.is_empty()))
 }

@@ -207,6 +207,11 @@ async fn b3_the_running_webhook_speaks_every_suite_of_today_with_either_key_and_
     let flags = vec!["--drain-delay=0s".to_owned(), path];
     let installation = Installation::start(&cp, &Installing { flags, ..Installing::default() }).await?;
     let webhook = &installation.webhooks[0];
+    // Nobody here publishes for files, so nobody claims that nothing is published.
+    for process in installation.webhooks.iter().chain(&installation.controllers) {
+        let metrics = process.metrics().await?;
+        ensure!(metrics.select("drawbridge_bundle_published", &[]).next().is_none(), "files have no publisher");
+    }
     suites(webhook.webhook(), &roots, "ECDSA").await?;
     protocols(webhook.webhook(), &roots).await?;
     refusals(webhook).await?;

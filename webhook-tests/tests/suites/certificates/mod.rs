@@ -8,6 +8,8 @@ mod events;
 mod leadership;
 mod matrix;
 mod mutual;
+mod others;
+mod refused;
 mod stage;
 
 use std::sync::Arc;

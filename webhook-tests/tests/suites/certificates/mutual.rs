@@ -35,7 +35,7 @@ fn admission_control(folder: &Path, identity: &Pair) -> Result<String> {
 }
 
 /// An enrolled Pod, asked for without being stored: the answer of the API server in words.
-async fn try_a_pod(pods: &Api<Pod>) -> Result<(), String> {
+pub(super) async fn try_a_pod(pods: &Api<Pod>) -> Result<(), String> {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"generateName": "agent-", "labels": {"kagenti.io/type": "agent"}},
         "spec": {"containers": [{"name": "agent", "image": "example.com/agent:1", "ports": [{"containerPort": 8000}]}]},

@@ -85,7 +85,7 @@ impl Cluster {
         }
         let roots = WANTED.map(good).to_vec();
         let serving = roots.iter().map(|certificate| certificate.root.fingerprint).collect();
-        let wanted = Wanted { roots, serving };
+        let wanted = Wanted { roots, serving: Some(serving) };
         for at in 0..3 {
             cluster.input(at, Input::Wanted(wanted.clone()));
         }
@@ -263,24 +263,46 @@ proptest! {
     }
 }
 
+fn now(millis: u64) -> Now {
+    Now { at: Duration::from_millis(millis), wall: NOW, leads: true }
+}
+
+fn sends(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Send(..)))
+}
+
+/// What a source wants that serves a certificate of this root.
+fn wants(id: u8) -> Wanted {
+    Wanted { roots: vec![good(id)], serving: Some(vec![good(id).root.fingerprint]) }
+}
+
+/// What is there of the kind.
+fn seen(kind: Kind, entries: &[(&str, &[u8])]) -> Input {
+    Input::Seen(kind, Some(configuration(entries)))
+}
+
+/// A publisher that leads and has just sent a patch of the one configuration that is there.
+fn sending() -> Machine {
+    let mut machine = Machine::new(false);
+    machine.step(Input::Wanted(wants(1)), now(0));
+    machine.step(Input::Seen(Kind::Validating, None), now(0));
+    let first = machine.step(seen(Kind::Mutating, &[("a", &[])]), now(0));
+    assert!(sends(&first), "{first:?}");
+    machine
+}
+
 #[test]
 fn a_patch_that_is_refused_is_sent_again_after_pauses_that_double_and_people_are_told_once() {
-    let mut machine = Machine::new(false);
-    let wanted = Wanted { roots: vec![good(1)], serving: vec![good(1).root.fingerprint] };
-    let now = |millis: u64| Now { at: Duration::from_millis(millis), wall: NOW, leads: true };
-    machine.step(Input::Wanted(wanted), now(0));
-    machine.step(Input::Seen(Kind::Validating, None), now(0));
-    let first = machine.step(Input::Seen(Kind::Mutating, Some(configuration(&[("a", &[])]))), now(0));
-    assert!(first.iter().any(|effect| matches!(effect, Effect::Send(..))), "{first:?}");
+    let mut machine = sending();
     let (mut at, mut pauses, mut told) = (0, Vec::new(), 0);
     for _ in 0..12 {
         let effects = machine.step(Input::Failed(Kind::Mutating, "forbidden".to_owned()), now(at));
         told += effects.iter().filter(|effect| matches!(effect, Effect::StillNotPublished(..))).count();
         let Some(Effect::Wake(wake)) = effects.last() else { panic!("{effects:?}") };
         let wake = u64::try_from(wake.as_millis()).unwrap();
-        assert!(machine.step(Input::Time, now(wake - 1)).iter().all(|effect| !matches!(effect, Effect::Send(..))));
+        assert!(!sends(&machine.step(Input::Time, now(wake - 1))));
         let effects = machine.step(Input::Time, now(wake));
-        assert!(effects.iter().any(|effect| matches!(effect, Effect::Send(..))), "{effects:?}");
+        assert!(sends(&effects), "{effects:?}");
         pauses.push(wake - at);
         at = wake;
     }
@@ -288,4 +310,107 @@ fn a_patch_that_is_refused_is_sent_again_after_pauses_that_double_and_people_are
     assert_eq!(told, 1);
     let fenced = Now { leads: false, ..now(at) };
     assert_eq!(machine.step(Input::Failed(Kind::Mutating, "fenced".to_owned()), fenced), [], "another's turn it is");
+}
+
+#[test]
+fn a_patch_that_comes_too_late_again_and_again_waits_twice_as_long_each_time_up_to_seconds() {
+    let mut machine = sending();
+    let (mut at, mut pauses) = (0, Vec::new());
+    for version in 8..16 {
+        let changed = Configuration { resource_version: version.to_string(), ..configuration(&[("a", &[])]) };
+        let effects = machine.step(Input::Changed(Kind::Mutating, Some(Some(changed))), now(at));
+        let Some(Effect::Wake(wake)) = effects.last() else { panic!("{effects:?}") };
+        let wake = u64::try_from(wake.as_millis()).unwrap();
+        assert!(!sends(&machine.step(Input::Time, now(wake - 1))));
+        assert!(sends(&machine.step(Input::Time, now(wake))));
+        pauses.push(wake - at);
+        at = wake;
+    }
+    assert_eq!(pauses, [200, 400, 800, 1_600, 3_200, 3_200, 3_200, 3_200]);
+    // One that is stored ends it.
+    machine.step(Input::Written(Kind::Mutating, configuration(&[("a", &[1])])), now(at));
+    assert!(sends(&machine.step(seen(Kind::Mutating, &[("a", &[])]), now(at))));
+    let effects = machine.step(Input::Changed(Kind::Mutating, None), now(at));
+    assert_eq!(effects.last(), Some(&Effect::Wake(Duration::from_millis(at + 200))));
+}
+
+#[test]
+fn a_bundle_that_somebody_else_completes_ends_what_failed_and_a_later_failure_is_told_again() {
+    let mut machine = sending();
+    let (mut at, mut told) = (0, 0);
+    let mut fails = |machine: &mut Machine, at: &mut u64| {
+        let effects = machine.step(Input::Failed(Kind::Mutating, "refused".to_owned()), now(*at));
+        told += effects.iter().filter(|effect| matches!(effect, Effect::StillNotPublished(..))).count();
+        let Some(Effect::Wake(wake)) = effects.last() else { panic!("{effects:?}") };
+        *at = u64::try_from(wake.as_millis()).unwrap();
+        told
+    };
+    while fails(&mut machine, &mut at) == 0 {
+        assert!(sends(&machine.step(Input::Time, now(at))));
+    }
+    // An administrator writes it by hand while the pause lasts; then an installer adds an entry.
+    machine.step(seen(Kind::Mutating, &[("a", &[1])]), now(at - 1));
+    let effects = machine.step(seen(Kind::Mutating, &[("a", &[1]), ("b", &[])]), now(at - 1));
+    assert!(sends(&effects), "at once: {effects:?}");
+    at -= 1;
+    while fails(&mut machine, &mut at) == 1 {
+        assert!(sends(&machine.step(Input::Time, now(at))));
+        assert!(at < 60_000, "never told");
+    }
+}
+
+#[test]
+fn where_the_authority_of_what_is_served_is_not_known_others_publish() {
+    let by_others = Wanted { roots: Vec::new(), serving: Some(Vec::new()) };
+    let mut machine = Machine::new(true);
+    assert!(machine.step(Input::Wanted(by_others.clone()), now(0)).iter().all(|effect| !is_publication(effect)));
+    assert!(machine.step(seen(Kind::Mutating, &[("a", &[9])]), now(0)).iter().all(|effect| !is_publication(effect)));
+    let effects = machine.step(seen(Kind::Validating, &[("b", &[])]), now(0));
+    assert!(effects.contains(&Effect::Publication(Publication::ByOthers)), "both are read: {effects:?}");
+    assert!(effects.contains(&Effect::State { trusted: true, contested: 0 }), "{effects:?}");
+    assert!(!sends(&effects), "{effects:?}");
+
+    // Before anything is served, nothing is known; and an authority that comes later is published.
+    let effects = machine.step(Input::Wanted(Wanted::default()), now(0));
+    assert!(effects.contains(&Effect::Publication(Publication::Unknown)), "{effects:?}");
+    assert!(effects.contains(&Effect::State { trusted: false, contested: 0 }), "{effects:?}");
+    let effects = machine.step(Input::Wanted(wants(1)), now(0));
+    let lacks = Publication::Incomplete { kind: Kind::Mutating.words(), entry: "a".to_owned() };
+    assert!(effects.contains(&Effect::Publication(lacks)) && sends(&effects), "{effects:?}");
+    assert!(Publication::ByOthers.is_settled() && Publication::Published.is_settled());
+    assert!(!Publication::Unknown.is_settled() && !Publication::NoConfiguration.is_settled());
+}
+
+fn is_publication(effect: &Effect) -> bool {
+    matches!(effect, Effect::Publication(_))
+}
+
+#[test]
+fn c6_an_annotation_for_cert_managers_injector_counts_only_where_that_is_agreed() {
+    let annotated =
+        |roots: &[u8]| Configuration { published_by_other: true, ..configuration(&[("a", roots), ("b", &[1])]) };
+    let first = |by_agreement: bool| {
+        let mut machine = Machine::new(by_agreement);
+        machine.step(Input::Wanted(wants(1)), now(0));
+        machine.step(Input::Seen(Kind::Validating, None), now(0));
+        let effects = machine.step(Input::Seen(Kind::Mutating, Some(annotated(&[]))), now(0));
+        (machine, effects)
+    };
+    let (_, effects) = first(true);
+    assert!(!sends(&effects), "left to the injector: {effects:?}");
+
+    // Our own authority is put in, put back at once, and then once a minute; it is told whose doing that is.
+    let (mut machine, effects) = first(false);
+    assert!(sends(&effects), "{effects:?}");
+    machine.step(Input::Written(Kind::Mutating, annotated(&[1])), now(0));
+    let effects = machine.step(Input::Seen(Kind::Mutating, Some(annotated(&[9]))), now(0));
+    let lost = effects.iter().find_map(|effect| match effect {
+        Effect::Overwritten(_, _, lost) => Some(lost),
+        _ => None,
+    });
+    assert!(lost.is_some_and(|lost| lost.injected && lost.entry == "a"), "{effects:?}");
+    assert!(sends(&effects), "{effects:?}");
+    machine.step(Input::Written(Kind::Mutating, annotated(&[9, 1])), now(0));
+    let effects = machine.step(Input::Seen(Kind::Mutating, Some(annotated(&[9]))), now(0));
+    assert!(!sends(&effects) && matches!(effects.last(), Some(Effect::Wake(_))), "{effects:?}");
 }
