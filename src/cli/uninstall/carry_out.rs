@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Done;
 use super::found::Found;
-use super::plan::{Action, Phase, Plan, Step};
+use super::plan::{Action, Phase, Plan, Step, resumes};
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::survey::{self, Type, annotation, text};
 use crate::domain::keys;
@@ -21,10 +21,13 @@ const MANAGER: &str = "drawbridge/uninstall";
 /// How long a guard that was deleted may go on refusing.
 const GUARDED: Duration = Duration::from_secs(15);
 
+/// How often a Job is looked at that was suspended.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// How many workloads are restarted at once; the next wait until their Pods are replaced.
 const WAVE: usize = 5;
 
-/// Carries out a plan; a wave of restarts is waited for so long at most.
+/// Carries out a plan; a wave of restarts, and a Job whose Pods have to go, is waited for so long at most.
 ///
 /// # Errors
 /// When the cluster does not answer any more.
@@ -43,6 +46,9 @@ pub(super) async fn all(
         }
         if step.phase == Phase::Restarts {
             wave.push(step.clone());
+        }
+        if resumes(&step.action) {
+            emptied(cluster, &step.path, patience).await?;
         }
         let answer = unguarded(cluster, step).await?;
         let (outcome, message) = match answer {
@@ -85,6 +91,32 @@ async fn one(cluster: &Cluster, step: &Step) -> anyhow::Result<Answer> {
             cluster.merge(&step.path, &json!({"metadata": {"uid": uid}, "spec": template}), MANAGER).await
         }
     }
+}
+
+/// Waits until the Pods of a Job that is suspended are gone. It is resumed after `patience` all the same: the proof names it where its Pod is still
+/// behind the gate.
+async fn emptied(cluster: &Cluster, path: &str, patience: Duration) -> anyhow::Result<()> {
+    let begun = tokio::time::Instant::now();
+    while let Answer::Object(job) = cluster.get(path).await? {
+        if !is_emptying(&job) || begun.elapsed() > patience {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// A Job that is suspended, and whose controller has not taken its Pods away yet.
+fn is_emptying(job: &Value) -> bool {
+    let holds = |types: &[&str]| {
+        let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|one| one["status"] == "True" && types.contains(&text(one, "/type")))
+    };
+    let active = job.pointer("/status/active").and_then(Value::as_u64).unwrap_or_default();
+    job.pointer("/spec/suspend") == Some(&Value::Bool(true))
+        && !holds(&["Complete", "Failed"])
+        && (active > 0 || !holds(&["Suspended"]))
 }
 
 /// Waits until no Pod with sidecars of the workloads that these steps roll is left, for `patience` at most.
@@ -146,4 +178,23 @@ fn is_waited_for(pod: &Value, rolling: &[(String, Workload)]) -> bool {
     !finished
         && annotation(pod, keys::ANNOTATION_STATUS).is_some()
         && rolling.iter().any(|(place, workload)| place == namespace && *workload == owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspended_job_is_waited_for_until_its_controller_has_taken_its_pods_away() {
+        let job = |suspend: bool, active: u64, conditions: &[&str]| {
+            let conditions: Vec<Value> = conditions.iter().map(|one| json!({"type": one, "status": "True"})).collect();
+            json!({"spec": {"suspend": suspend}, "status": {"active": active, "conditions": conditions}})
+        };
+        assert!(is_emptying(&job(true, 1, &[])), "it has not heard of it");
+        assert!(is_emptying(&job(true, 1, &["Suspended"])));
+        assert!(is_emptying(&json!({"spec": {"suspend": true}})));
+        assert!(!is_emptying(&job(true, 0, &["Suspended"])));
+        assert!(!is_emptying(&job(false, 1, &[])), "somebody else resumed it");
+        assert!(!is_emptying(&job(true, 0, &["Failed"])), "nobody suspends it any more");
+    }
 }

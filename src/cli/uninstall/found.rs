@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::plan::{Options, left_behind};
 use super::trust::{self, Trust};
 use crate::cli::cluster::{Answer, Cluster};
-use crate::cli::render::rbac::Role;
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::survey::{self, TYPES, annotation, label, text};
+use crate::config::cards::{BUNDLE_NAMESPACE, BundleConfigMap};
 use crate::config::content::digest;
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
@@ -49,6 +49,10 @@ pub(super) struct Found {
     pub(super) belongings: Vec<Part>,
     /// Who uses a ConfigMap or ServiceAccount: by kind, namespace and name.
     pub(super) users: BTreeMap<(String, String, String), BTreeSet<String>>,
+    /// NetworkPolicies that let only its Agents reach a ModelAPI.
+    pub(super) restricting: Vec<Part>,
+    /// Jobs whose Pods wait behind the scheduling gate.
+    pub(super) jobs: Vec<Part>,
 }
 
 impl Found {
@@ -59,19 +63,22 @@ impl Found {
     }
 }
 
-/// Plural, and whether it is namespaced, of every kind that the manifests have.
+/// Plural, and whether it is namespaced, of every kind that `render` and `alerts` print.
 const KINDS: &[(&str, &str, bool)] = &[
     ("ClusterRole", "clusterroles", false),
     ("ClusterRoleBinding", "clusterrolebindings", false),
     ("ConfigMap", "configmaps", true),
     ("CustomResourceDefinition", "customresourcedefinitions", false),
     ("Deployment", "deployments", true),
+    ("Gateway", "gateways", true),
     ("MutatingAdmissionPolicy", "mutatingadmissionpolicies", false),
     ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", false),
     ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
     ("Namespace", "namespaces", false),
     ("NetworkPolicy", "networkpolicies", true),
     ("PodDisruptionBudget", "poddisruptionbudgets", true),
+    ("PodMonitor", "podmonitors", true),
+    ("PrometheusRule", "prometheusrules", true),
     ("Role", "roles", true),
     ("RoleBinding", "rolebindings", true),
     ("Service", "services", true),
@@ -113,7 +120,13 @@ fn rendered(options: &Options) -> Vec<(String, Value)> {
         let install = Install::new(failure_mode, &*options.operator_namespace, "");
         let parts = render::parts(&install).into_iter().flat_map(|part| part.objects);
         let catalogue = render::rbac::catalogue(&install);
-        for object in parts.chain(render::compat::objects(&install)).chain(catalogue) {
+        // Whichever class it was made of.
+        let gateway = render::kinds::gateway(&install, "");
+        // Whichever ConfigMap it is about: its name and that of its account count.
+        let bundle =
+            BundleConfigMap { namespace: BUNDLE_NAMESPACE.to_owned(), name: String::new(), key: String::new() };
+        let bundle = render::rbac::trust_bundle(&install, &bundle);
+        for object in parts.chain(render::compat::objects(&install)).chain(catalogue).chain(bundle).chain([gateway]) {
             let Some(path) = path(&object) else { continue };
             if all.iter().all(|(known, _)| *known != path) {
                 all.push((path, object));
@@ -154,6 +167,11 @@ pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<S
         }
     }
     belongings(cluster, options, &mut found, notes).await?;
+    let policies = cluster.list(&format!("{}?{}", Kind::NetworkPolicy.path(""), ours()), notes).await?;
+    let restricting = policies.into_iter().filter(is_of_model_api);
+    found.restricting = restricting
+        .map(|object| part(&Kind::NetworkPolicy.path(text(&object, "/metadata/namespace")), object))
+        .collect();
     pods(cluster, &mut found, notes).await?;
     found.trust = trust::read(cluster, notes).await?;
     Ok(found)
@@ -162,6 +180,18 @@ pub(super) async fn read(cluster: &Cluster, options: &Options, notes: &mut Vec<S
 pub(super) fn part(collection: &str, object: Value) -> Part {
     let path = format!("{collection}/{}", text(&object, "/metadata/name"));
     Part { path, object, always_ours: true, edited: false }
+}
+
+/// The query for what carries our label.
+fn ours() -> String {
+    format!("labelSelector={}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE)
+}
+
+/// A NetworkPolicy of a ModelAPI: `kaos.restrictModelAPIs`.
+fn is_of_model_api(policy: &Value) -> bool {
+    survey::controller(policy).is_some_and(|owner| {
+        text(owner, "/kind") == Kind::ModelApi.as_str() && text(owner, "/apiVersion") == Kind::ModelApi.api_version()
+    })
 }
 
 async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<String>) -> anyhow::Result<Vec<Part>> {
@@ -175,7 +205,9 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
             "Lease",
         ),
     ];
-    let rendered = rendered(options).into_iter().map(|(path, object)| (path, object, false));
+    let rendered = rendered(options);
+    let accounts = accounts(&rendered);
+    let rendered = rendered.into_iter().map(|(path, object)| (path, object, false));
     let more = more
         .into_iter()
         .map(|(path, version, kind)| (path, serde_json::json!({"apiVersion": version, "kind": kind}), kind == "Lease"));
@@ -191,14 +223,19 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
             Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
         }
     }
-    let ours = format!("labelSelector={}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
+    let ours = ours();
     let settings = cluster.list(&format!("/api/v1/namespaces/{own}/configmaps?{ours}"), notes).await?;
     let more = unknown_settings(&settings, &parts);
     parts.extend(more);
     let root = "/apis/rbac.authorization.k8s.io/v1";
     let bindings = cluster.list(&format!("{root}/rolebindings?{ours}"), notes).await?;
     let roles = cluster.list(&format!("{root}/roles?{ours}"), notes).await?;
-    for object in of_watched_namespaces(bindings, roles, own) {
+    let mut more = of_watched_namespaces(bindings, roles, own, &accounts);
+    // What `render --pod-monitor` and `alerts --prometheus-rule` print, in whichever namespace Prometheus looks for it.
+    for plural in ["podmonitors", "prometheusrules"] {
+        more.extend(cluster.list(&format!("/apis/monitoring.coreos.com/v1/{plural}?{ours}"), notes).await?);
+    }
+    for object in more {
         let path = path(&object).filter(|path| parts.iter().all(|part| part.path != *path));
         parts.extend(path.map(|path| Part { path, object, always_ours: false, edited: false }));
     }
@@ -236,17 +273,29 @@ fn unknown_settings(all: &[Value], known: &[Part]) -> Vec<Part> {
     parts.collect()
 }
 
+/// The name of every RoleBinding that `render` prints, and the account that it gives rights to: in watched namespaces they have the names that they have
+/// in the operator's own.
+fn accounts(rendered: &[(String, Value)]) -> BTreeMap<String, String> {
+    let bindings = rendered.iter().map(|(_, object)| object).filter(|object| text(object, "/kind") == "RoleBinding");
+    let named = |binding: &Value, pointer: &str| text(binding, pointer).to_owned();
+    bindings.map(|binding| (named(binding, "/metadata/name"), named(binding, "/subjects/0/name"))).collect()
+}
+
 /// Bindings and Roles that `render --watch-namespaces` makes, whatever list they were made from: those by our names that give rights to the
 /// operator in `own`, and Roles that nobody is bound to any more. What another operator is bound to is not ours.
-fn of_watched_namespaces(bindings: Vec<Value>, roles: Vec<Value>, own: &str) -> Vec<Value> {
-    let named = |object: &Value| Role::ALL.iter().any(|role| role.name() == text(object, "/metadata/name"));
+fn of_watched_namespaces(
+    bindings: Vec<Value>,
+    roles: Vec<Value>,
+    own: &str,
+    accounts: &BTreeMap<String, String>,
+) -> Vec<Value> {
+    let named = |object: &Value| accounts.contains_key(text(object, "/metadata/name"));
     let place =
         |object: &Value| (text(object, "/metadata/namespace").to_owned(), text(object, "/metadata/name").to_owned());
     let of_own = |binding: &Value| {
+        let account = accounts.get(text(binding, "/metadata/name")).map_or("", String::as_str);
         let mut subjects = binding["subjects"].as_array().into_iter().flatten();
-        subjects.any(|it| {
-            it["kind"] == "ServiceAccount" && it["namespace"] == own && it["name"] == binding["metadata"]["name"]
-        })
+        subjects.any(|it| it["kind"] == "ServiceAccount" && it["namespace"] == own && it["name"] == account)
     };
     let (ours, theirs): (Vec<Value>, Vec<Value>) = bindings.into_iter().filter(named).partition(of_own);
     let taken: BTreeSet<_> = theirs.iter().map(place).collect();
@@ -274,8 +323,8 @@ async fn belongings(
     found: &mut Found,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    let ours = format!("{}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
-    for object in cluster.list(&format!("/api/v1/configmaps?labelSelector={ours}"), notes).await? {
+    let ours = ours();
+    for object in cluster.list(&format!("/api/v1/configmaps?{ours}"), notes).await? {
         let namespace = text(&object, "/metadata/namespace").to_owned();
         if namespace == options.operator_namespace
             || !keys::NAMESPACE_CONFIG_MAPS.contains(&text(&object, "/metadata/name"))
@@ -285,7 +334,7 @@ async fn belongings(
         let edited = edited(&object).unwrap_or(true);
         found.belongings.push(Part { edited, ..part(&format!("/api/v1/namespaces/{namespace}/configmaps"), object) });
     }
-    for object in cluster.list(&format!("/api/v1/serviceaccounts?labelSelector={ours}"), notes).await? {
+    for object in cluster.list(&format!("/api/v1/serviceaccounts?{ours}"), notes).await? {
         if label(&object, keys::LABEL_MANAGED_BY) != Some(keys::MANAGED_BY_WEBHOOK) {
             continue;
         }
@@ -308,8 +357,10 @@ async fn pods(cluster: &Cluster, found: &mut Found, notes: &mut Vec<String>) -> 
     namespaces.extend(found.belongings.iter().map(|part| text(&part.object, "/metadata/namespace").to_owned()));
     for namespace in namespaces {
         let collection = format!("/api/v1/namespaces/{namespace}/pods");
-        let jobs = cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), notes).await?;
-        let jobs: HashMap<&str, &Value> = jobs.iter().map(|job| (text(job, "/metadata/name"), job)).collect();
+        let of_jobs = Kind::Job.path(&namespace);
+        let listed = cluster.list(&of_jobs, notes).await?;
+        let jobs: HashMap<&str, &Value> = listed.iter().map(|job| (text(job, "/metadata/name"), job)).collect();
+        let mut gated: BTreeSet<String> = BTreeSet::new();
         for pod in cluster.list(&collection, notes).await? {
             if !matches!(text(&pod, "/status/phase"), "Succeeded" | "Failed") {
                 if survey::is_injected(&pod) && text(&pod, "/metadata/deletionTimestamp").is_empty() {
@@ -317,8 +368,13 @@ async fn pods(cluster: &Cluster, found: &mut Found, notes: &mut Vec<String>) -> 
                 }
                 uses(&pod["spec"], &namespace, &format!("Pod {}", text(&pod, "/metadata/name")), &mut found.users);
             }
+            if survey::is_gated(&pod) {
+                gated.extend(survey::controller(&pod).map(|owner| text(owner, "/uid").to_owned()));
+            }
             found.pods.push(part(&collection, pod));
         }
+        let waiting = listed.iter().filter(|job| gated.contains(text(job, "/metadata/uid")));
+        found.jobs.extend(waiting.map(|job| part(&of_jobs, job.clone())));
         for (group, plural) in
             [("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "cronjobs")]
         {

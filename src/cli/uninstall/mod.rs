@@ -9,6 +9,7 @@
 //! Works without a running operator and without CRDs. What is a person's stays: settings and ConfigMaps that were edited, labels, AgentRuntimes.
 
 mod carry_out;
+mod elsewhere;
 mod found;
 mod plan;
 mod print;
@@ -89,7 +90,7 @@ pub struct Report {
 /// Plans, and with `--yes` carries out and proves.
 ///
 /// # Errors
-/// When the cluster does not answer.
+/// When the cluster does not answer, or the operator is in another namespace than the one named.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { yes, crds, timeout, keep_policies, keep_pods, operator_namespace, output, cluster } = args;
     let (report, cluster) = cluster::block_on(async {
@@ -97,6 +98,13 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let options = Options { operator_namespace, crds, keep_policies, keep_pods };
         let mut notes = Vec::new();
         let found = found::read(&cluster, &options, &mut notes).await?;
+        if let Some((place, says)) = elsewhere::operator(&found.parts, &options.operator_namespace) {
+            anyhow::bail!(
+                "the operator is installed in namespace {place}, not in {}: {says} names its account there. Nothing was changed. What to do: drawbridge \
+                 uninstall --operator-namespace {place}",
+                options.operator_namespace
+            );
+        }
         let plan = plan::plan(&found, &options);
         if !yes {
             return Ok((Report { plan, done: None, left: None, notes }, cluster));

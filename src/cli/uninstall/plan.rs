@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::found::{Found, Part};
+use crate::cli::survey;
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
 use crate::domain::written::{self, At};
@@ -174,23 +175,26 @@ pub struct Plan {
 pub(super) fn plan(found: &Found, options: &Options) -> Plan {
     let mut plan = Plan::default();
     found.parts.iter().for_each(|part| install(&mut plan, part, options));
+    found.restricting.iter().for_each(|part| restricting(&mut plan, part));
     super::trust::plan(&mut plan, found, options);
     found.workloads.iter().for_each(|part| workload(&mut plan, part));
     found.workloads.iter().for_each(|part| restart(&mut plan, part, (found, options)));
-    found.pods.iter().for_each(|part| gated(&mut plan, part));
+    found.pods.iter().for_each(|part| gated(&mut plan, part, found));
     found.agent_runtimes.iter().chain(&found.agents).for_each(|part| finalizer(&mut plan, part));
     for object in &found.belongings {
         belonging(&mut plan, object, found);
     }
     found.agents.iter().for_each(|part| card(&mut plan, part));
-    plan.steps.sort_by_key(|step| step.phase);
+    // What waits for a controller comes behind what that controller has to do, so that all of it is waited for at once.
+    plan.steps.sort_by_key(|step| (step.phase, resumes(&step.action)));
     plan
 }
 
 /// What the second plan would still do, each with the refusal it met.
 #[must_use]
 pub(super) fn left(rest: &Plan, done: &[super::Done]) -> Vec<Kept> {
-    let undone = rest.steps.iter().map(|step| {
+    let mut undone: Vec<Kept> = Vec::new();
+    for step in &rest.steps {
         let refusal = done.iter().rev().find(|done| done.step.object == step.object && done.outcome == "refused");
         let why = refusal.and_then(|done| done.message.clone());
         let still = match step.phase {
@@ -198,9 +202,14 @@ pub(super) fn left(rest: &Plan, done: &[super::Done]) -> Vec<Kept> {
             _ => "it exists again, or still: run uninstall once more",
         };
         let why = why.unwrap_or_else(|| still.to_owned());
-        Kept { object: step.object.clone(), why, planned: false }
-    });
-    undone.chain(rest.later.iter().cloned()).collect()
+        let kept = Kept { object: step.object.clone(), why, planned: false };
+        // A Job has two steps.
+        if !undone.contains(&kept) {
+            undone.push(kept);
+        }
+    }
+    undone.extend(rest.later.iter().cloned());
+    undone
 }
 
 /// The text at a pointer, empty when there is none.
@@ -232,42 +241,82 @@ pub(super) fn delete(phase: Phase, part: &Part, effect: &str) -> Step {
     }
 }
 
+/// Whether an object under one of our names is ours. Deployments and the Service carry the name alone (`render::deploy`): that is ours where nobody
+/// else says that he looks after it. No manifest has a Secret: one that only bears the name is a person's.
+pub(super) fn is_ours(part: &Part) -> bool {
+    let label = |key: &str| member(&part.object, "/metadata/labels", key);
+    let is_named =
+        || label(keys::LABEL_APP_NAME) == Some(keys::MANAGED_BY_DRAWBRIDGE) && text(&part.object, "/kind") != "Secret";
+    part.always_ours || label(keys::LABEL_APP_MANAGED_BY).map_or_else(is_named, |by| by == keys::MANAGED_BY_DRAWBRIDGE)
+}
+
+/// Why an object under one of our names is not taken.
+fn foreign(object: &Value) -> String {
+    let (label, name, ours) = (keys::LABEL_APP_MANAGED_BY, keys::LABEL_APP_NAME, keys::MANAGED_BY_DRAWBRIDGE);
+    match member(object, "/metadata/labels", label) {
+        Some(by) => format!("it carries {label}={by}, so it is somebody else's"),
+        None if text(object, "/kind") == "Secret" => {
+            format!("it does not carry {label}={ours}, so it is somebody else's")
+        }
+        None => format!("it carries neither {label}={ours} nor {name}={ours}, so it is somebody else's"),
+    }
+}
+
 /// An object of the installation.
 fn install(plan: &mut Plan, part: &Part, options: &Options) {
-    let kept = |why: String| Kept { object: title(&part.object), why, planned: true };
-    let ours = part.always_ours
-        || member(&part.object, "/metadata/labels", keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
-    let phase = match text(&part.object, "/kind") {
+    let object = &part.object;
+    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    let mut keep = |why: String| plan.stays.push(Kept { object: title(object), why, planned: true });
+    let phase = match text(object, "/kind") {
         "Namespace" => {
-            let name = text(&part.object, "/metadata/name");
-            let why = format!("others may keep things in it; when nobody does: kubectl delete namespace {name}");
-            return plan.stays.push(kept(why));
+            return keep(format!("others may keep things in it; when nobody does: kubectl delete namespace {name}"));
+        }
+        "Gateway" => {
+            return keep(format!(
+                "routes of others may lead through it; when none does: kubectl -n {namespace} delete gateways.gateway.networking.k8s.io {name}"
+            ));
         }
         "CustomResourceDefinition" if !options.crds => {
-            return plan.stays.push(kept("what is stored under it is yours; --crds deletes it and that".to_owned()));
+            return keep("what is stored under it is yours; --crds deletes it and that".to_owned());
         }
-        _ if !ours => {
-            let why = format!("it does not carry {}={}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
-            return plan.stays.push(kept(format!("{why}, so it is somebody else's")));
-        }
+        _ if !is_ours(part) => return keep(foreign(object)),
         "ConfigMap" if part.edited => {
-            let (namespace, name) = (&options.operator_namespace, text(&part.object, "/metadata/name"));
-            let why = format!(
+            return keep(format!(
                 "it is not as `drawbridge render` wrote it; when you do not need it: kubectl -n {namespace} delete configmap {name}"
-            );
-            return plan.stays.push(kept(why));
+            ));
+        }
+        "PodMonitor" if namespace != options.operator_namespace => {
+            return keep(format!(
+                "it names Pods of its own namespace, which is not the operator's; when you do not need it: kubectl -n {namespace} delete podmonitor {name}"
+            ));
         }
         kind if kind.contains("AdmissionPolicy") => Phase::Policies,
         kind if kind.ends_with("WebhookConfiguration") => Phase::Webhooks,
-        "ConfigMap" | "Secret" | "Lease" | "CustomResourceDefinition" => Phase::Rest,
+        "ConfigMap" | "Secret" | "Lease" | "CustomResourceDefinition" | "PodMonitor" | "PrometheusRule" => Phase::Rest,
         _ => Phase::Operator,
     };
-    let effect = if phase == Phase::Rest && text(&part.object, "/kind") == "CustomResourceDefinition" {
+    let effect = if phase == Phase::Rest && text(object, "/kind") == "CustomResourceDefinition" {
         "deleted, and every object that is stored under it, with what that controls"
     } else {
         "deleted"
     };
     plan.steps.push(delete(phase, part, effect));
+}
+
+/// A NetworkPolicy that lets only its Agents reach a ModelAPI: it goes with that, and until then says what it says now.
+fn restricting(plan: &mut Plan, part: &Part) {
+    let object = &part.object;
+    let definition = format!("CustomResourceDefinition {}.{}", Kind::ModelApi.plural(), Kind::ModelApi.group());
+    if plan.steps.iter().any(|step| step.object == definition) {
+        return;
+    }
+    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    let api = survey::controller(object).map_or("", |owner| text(owner, "/name"));
+    let why = format!(
+        "it lets in the Agents that name ModelAPI {api} now, and nobody adds those that come later; it goes with that ModelAPI. When you do not need it: \
+         kubectl -n {namespace} delete networkpolicy {name}"
+    );
+    plan.stays.push(Kept { object: title(object), why, planned: true });
 }
 
 /// What we put on something that makes Pods.
@@ -390,24 +439,61 @@ fn pods(number: usize) -> String {
 }
 
 /// A Pod behind our gate, which nobody takes off any more.
-fn gated(plan: &mut Plan, part: &Part) {
+fn gated(plan: &mut Plan, part: &Part, found: &Found) {
     let pod = &part.object;
-    let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
-    let mut gates = gates.into_iter().flatten();
-    if gates.all(|gate| gate["name"] != keys::SCHEDULING_GATE) || !text(pod, "/metadata/deletionTimestamp").is_empty() {
+    if !survey::is_gated(pod) || !text(pod, "/metadata/deletionTimestamp").is_empty() {
         return;
     }
-    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    if owners.into_iter().flatten().any(|owner| owner["controller"] == true) {
-        plan.steps.push(delete(Phase::GatedPods, part, "deleted; its controller makes another one, without sidecars"));
-    } else {
+    let Some(owner) = survey::controller(pod) else {
         let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
         let why = format!(
             "it waits behind {} and nobody makes it again; delete it and apply its manifest: kubectl -n {namespace} delete pod {name}",
             keys::SCHEDULING_GATE
         );
-        plan.later.push(Kept { object: title(pod), why, planned: true });
+        return plan.later.push(Kept { object: title(pod), why, planned: true });
+    };
+    if text(owner, "/kind") == WorkloadKind::Job.as_str() && text(owner, "/apiVersion").starts_with("batch/") {
+        return tried_again(plan, (pod, owner), found);
     }
+    plan.steps.push(delete(Phase::GatedPods, part, "deleted; its controller makes another one, without sidecars"));
+}
+
+/// A Job whose Pod waits behind our gate. To delete that Pod would cost the Job a try, or fail it; to suspend the Job takes its Pods away as well, and
+/// costs nothing.
+fn tried_again(plan: &mut Plan, (pod, owner): (&Value, &Value), found: &Found) {
+    let Some(part) = found.jobs.iter().find(|job| text(&job.object, "/metadata/uid") == text(owner, "/uid")) else {
+        let (namespace, name) = (text(pod, "/metadata/namespace"), text(owner, "/name"));
+        let why = format!(
+            "it waits behind {}, and its Job {name} could not be read: suspend that Job, which takes the Pod away, and resume it then: \
+             kubectl -n {namespace} patch job {name} -p '{{\"spec\":{{\"suspend\":true}}}}'",
+            keys::SCHEDULING_GATE
+        );
+        return plan.later.push(Kept { object: title(pod), why, planned: true });
+    };
+    let job = &part.object;
+    let is_suspended = job.pointer("/spec/suspend") == Some(&Value::Bool(true));
+    // Of one that is suspended already its controller takes the Pod away; whoever did that resumes it.
+    if is_suspended || plan.steps.iter().any(|step| step.phase == Phase::GatedPods && step.path == part.path) {
+        return;
+    }
+    let step = |mark: Value, suspend: bool, effect: &str| {
+        let metadata = json!({"uid": text(job, "/metadata/uid"), "annotations": {keys::ANNOTATION_SUSPENDED: mark}});
+        Step {
+            phase: Phase::GatedPods,
+            object: title(job),
+            path: part.path.clone(),
+            action: Action::Merge { patch: json!({"metadata": metadata, "spec": {"suspend": suspend}}) },
+            effect: effect.to_owned(),
+        }
+    };
+    let mark = json!(text(pod, "/metadata/uid"));
+    plan.steps.push(step(mark, true, "suspended, so that its Pod goes, which costs it no try"));
+    plan.steps.push(step(Value::Null, false, "resumed once that Pod is gone: it makes another one, without sidecars"));
+}
+
+/// Whether that resumes a Job. One that is resumed before its controller has heard that it was suspended keeps its Pods.
+pub(super) fn resumes(action: &Action) -> bool {
+    matches!(action, Action::Merge { patch } if patch.pointer("/spec/suspend") == Some(&Value::Bool(false)))
 }
 
 fn finalizer(plan: &mut Plan, part: &Part) {

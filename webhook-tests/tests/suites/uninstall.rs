@@ -6,15 +6,21 @@ use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::render::{self, FailureMode, Install};
 use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
 use kube::api::{DynamicObject, ListParams};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
+use webhook_tests::endurance::load::{gated, injected};
+use webhook_tests::endurance::until_created;
 use webhook_tests::{
     Access, ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_for,
     wait_until,
 };
+
+use crate::builds::stage::define;
+use crate::doctor::{IMAGE, deployed};
 
 /// One run of the command line.
 pub(super) struct Ran {
@@ -108,6 +114,10 @@ async fn remains(cp: &ControlPlane) -> Result<Vec<String>> {
         ("rbac.authorization.k8s.io", "v1", "Role", "roles"),
         ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
         ("coordination.k8s.io", "v1", "Lease", "leases"),
+        ("apps", "v1", "Deployment", "deployments"),
+        ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
+        ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+        ("", "v1", "Service", "services"),
         ("", "v1", "Secret", "secrets"),
         ("", "v1", "ServiceAccount", "serviceaccounts"),
         ("", "v1", "ConfigMap", "configmaps"),
@@ -122,7 +132,9 @@ async fn remains(cp: &ControlPlane) -> Result<Vec<String>> {
         };
         let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         for object in all.list(&ListParams::default()).await? {
-            let ours = object.labels().get("app.kubernetes.io/managed-by").is_some_and(|by| by == "drawbridge")
+            let says = |key: &str| object.labels().get(key).is_some_and(|value| value == "drawbridge");
+            let ours = says("app.kubernetes.io/managed-by")
+                || says("app.kubernetes.io/name")
                 || object.name_any().starts_with("drawbridge");
             if ours {
                 found.push(format!("{kind} {}", object.name_any()));
@@ -136,17 +148,63 @@ async fn own_control_plane() -> Result<ControlPlane> {
     installation::plane(Options::default()).await
 }
 
+/// A running installation, and what only a cluster has of it: Deployments, whose Pods are kwok's, their disruption budgets, and the labels of the Service.
+async fn installed(cp: &ControlPlane, installing: &Installing) -> Result<Installation> {
+    let installation = Installation::start(cp, installing).await?;
+    let install = Install::new(installing.failure_mode, keys::OPERATOR_NAMESPACE, IMAGE);
+    deployed(cp, install.clone()).await?;
+    let objects = cp.objects().await?;
+    for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+        if object["kind"] == "PodDisruptionBudget" {
+            objects.apply(&object.to_string()).await?;
+        }
+        if object["kind"] == "Service" {
+            let labels = json!({"metadata": {"labels": object["metadata"]["labels"]}}).to_string();
+            let name = object["metadata"]["name"].as_str().context("a name")?;
+            let patch = ["-n", keys::OPERATOR_NAMESPACE, "patch", "service", name, "--type=merge", "-p", &labels];
+            let patched = cp.kubectl(cp.admin(), &patch, "").await?;
+            ensure!(patched.success, "{}", patched.stderr);
+        }
+    }
+    Ok(installation)
+}
+
+/// What the command prints.
+async fn printed(words: &[&str]) -> Result<Value> {
+    let output = tokio::process::Command::new(programs::workspace("drawbridge")?).args(words).output().await?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("it prints JSON")
+}
+
+/// Two kinds of the Prometheus operator, with every field and none checked.
+fn of_prometheus() -> [Value; 2] {
+    [("podmonitors", "PodMonitor"), ("prometheusrules", "PrometheusRule")].map(|(plural, kind)| {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+        let names =
+            json!({"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")});
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.monitoring.coreos.com")},
+            "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "names": names, "versions": [version]},
+        })
+    })
+}
+
 /// The operator runs and would put everything back; the failure mode with the most objects is installed.
 #[tokio::test]
 async fn an_installation_that_runs_leaves_nothing_behind_and_workloads_as_they_were() -> Result<()> {
     let cp = own_control_plane().await?;
     let installing = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
-    let installation = Installation::start(&cp, &installing).await?;
+    let installation = installed(&cp, &installing).await?;
     // What `render --with-catalogue` adds.
     let catalogue = render::rbac::catalogue(&Install::new(FailureMode::Gate, keys::OPERATOR_NAMESPACE, ""));
     let objects = cp.objects().await?;
     for object in &catalogue {
         objects.apply(&object.to_string()).await?;
+    }
+    for definition in of_prometheus() {
+        define(&objects, &definition).await?;
     }
     let ns = cp.namespace("enrolled").await?;
     ns.accepts(&deployment("weather", &json!({}))).await?;
@@ -155,13 +213,22 @@ async fn an_installation_that_runs_leaves_nothing_behind_and_workloads_as_they_w
     ns.accepts(&agent_runtime("weather-runtime", "weather")).await?;
     settled(&ns, "weather", true).await?;
     ns.api::<ServiceAccount>().get("weather").await.context("made ahead of the Pod")?;
+    let monitored = printed(&["render", "--pod-monitor", "-o", "json"]).await?;
+    let mut monitors = monitored["items"].as_array().into_iter().flatten();
+    let monitor = monitors.find(|object| object["kind"] == "PodMonitor").context("a PodMonitor")?;
+    objects.apply(&monitor.to_string()).await?;
+    let rules = printed(&["alerts", "--prometheus-rule", "-n", ns.name(), "-o", "json"]).await?;
+    objects.apply(&rules.to_string()).await?;
 
     let person = cp.user("leaving", &["system:masters"])?;
     let mark = cp.audit().mark()?;
     let planned = uninstall(&person, &[]).await?;
     ensure!(planned.code == Some(0), "{}", planned.text);
+    let elsewhere = uninstall(&person, &["--yes", "--operator-namespace=elsewhere"]).await?;
+    let flag = format!("--operator-namespace {}", keys::OPERATOR_NAMESPACE);
+    ensure!(elsewhere.code == Some(2) && elsewhere.text.contains(&flag), "{:?} {}", elsewhere.code, elsewhere.text);
     let wrote = cp.audit().settled(mark).await?.by("leaving").writes();
-    ensure!(wrote.is_empty(), "a plan writes nothing");
+    ensure!(wrote.is_empty(), "neither a plan writes anything, nor who names another namespace");
     ensure!(!is_released(&ns, "weather").await?, "nothing happened yet");
     let workload = format!("Deployment {}/weather", ns.name());
     ensure!(planned.objects("/plan/steps").contains(&workload.as_str()), "{}", planned.text);
@@ -170,6 +237,10 @@ async fn an_installation_that_runs_leaves_nothing_behind_and_workloads_as_they_w
         let role = format!("{} {place}drawbridge-catalogue", object["kind"].as_str().unwrap_or_default());
         ensure!(planned.objects("/plan/steps").contains(&role.as_str()), "{role}: {}", planned.text);
     }
+    for (kind, namespace) in [("PodMonitor", keys::OPERATOR_NAMESPACE), ("PrometheusRule", ns.name())] {
+        let object = format!("{kind} {namespace}/drawbridge");
+        ensure!(planned.objects("/plan/steps").contains(&object.as_str()), "{object}: {}", planned.text);
+    }
 
     let ran = uninstall(&person, &["--yes"]).await?;
     ensure!(ran.code == Some(0), "{}", ran.text);
@@ -177,6 +248,9 @@ async fn an_installation_that_runs_leaves_nothing_behind_and_workloads_as_they_w
     settled(&ns, "weather", false).await?;
     assert_eq!(essence(&ns.api::<Deployment>().get("weather").await?), original);
     assert_eq!(remains(&cp).await?, Vec::<String>::new());
+    let processes: Api<Pod> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let ours = watcher::Config::default().labels("app.kubernetes.io/name=drawbridge");
+    wait_until(&processes, ours, BTreeMap::is_empty).await.context("a process runs on")?;
     let runtime = ns.get("agent.kagenti.dev/v1alpha1", "AgentRuntime", "weather-runtime").await?;
     assert_eq!(runtime.finalizers(), [] as [String; 0]);
     let stays = ran.objects("/plan/stays");
@@ -199,12 +273,13 @@ async fn is_released(ns: &TestNamespace, name: &str) -> Result<bool> {
     Ok(!managers.into_iter().any(|manager| manager == "drawbridge/enrolment"))
 }
 
-/// The Roles that `render --watch-namespaces` prints for an operator in `operator`.
+/// The Roles that `render --watch-namespaces` prints for an operator in `operator`, with `--beeai-compat` and without.
 async fn roles_of(cp: &ControlPlane, operator: &str, watched: &TestNamespace) -> Result<()> {
     let mut install = Install::new(FailureMode::Fail, operator, "");
     install.namespaces = vec![watched.name().to_owned()];
     let objects = cp.objects().await?;
-    for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+    let parts = render::parts(&install).into_iter().flat_map(|part| part.objects);
+    for object in parts.chain(render::compat::objects(&install)) {
         if object["metadata"]["namespace"] == watched.name() {
             objects.apply(&object.to_string()).await?;
         }
@@ -224,7 +299,7 @@ async fn rights_in_watched_namespaces_go_and_those_of_another_operator_stay() ->
         cp.namespace(names[3]).await?,
     ];
     let namespaces = format!("{},{}", one.name(), two.name());
-    let installation = Installation::start(&cp, &Installing { namespaces, ..Installing::default() }).await?;
+    let installation = installed(&cp, &Installing { namespaces, ..Installing::default() }).await?;
     roles_of(&cp, keys::OPERATOR_NAMESPACE, &earlier).await?;
     roles_of(&cp, "another-operator", &theirs).await?;
     two.accepts(&deployment("weather", &json!({}))).await?;
@@ -240,19 +315,63 @@ async fn rights_in_watched_namespaces_go_and_those_of_another_operator_stay() ->
                 let object = format!("{kind} {}/{role}", ns.name());
                 ensure!(steps.contains(&object.as_str()), "{object} is not in {steps:#?}");
             }
+            let object = format!("{kind} {}/{role}-beeai-compat", earlier.name());
+            ensure!(steps.contains(&object.as_str()), "{object} is not in {steps:#?}");
         }
     }
     let place = |object: &str| steps.iter().position(|step| step.starts_with(object)).context("it is planned");
     ensure!(
-        place(&format!("RoleBinding {}/", one.name()))? < place("Deployment ").unwrap_or(steps.len()),
+        place(&format!("RoleBinding {}/", one.name()))? < place("Deployment ")?,
         "rights go ahead of processes: {steps:#?}"
     );
     let ran = uninstall(cp.admin(), &["--yes"]).await?;
     ensure!(ran.code == Some(0) && ran.objects("/left").is_empty(), "{}", ran.text);
     settled(&two, "weather", false).await?;
-    let stay = ["Role", "RoleBinding"]
-        .map(|kind| ["drawbridge-controllers", "drawbridge-webhook"].map(|name| format!("{kind} {name}")));
+    let names = ["controllers", "controllers-beeai-compat", "webhook", "webhook-beeai-compat"];
+    let stay = ["Role", "RoleBinding"].map(|kind| names.map(|name| format!("{kind} drawbridge-{name}")));
     assert_eq!(remains(&cp).await?, stay.concat(), "another operator's");
+    drop(installation);
+    Ok(())
+}
+
+/// Whoever waits behind the gate while an installation goes runs on without it: a Job that fails with its first failed Pod has none.
+#[tokio::test]
+async fn a_job_behind_the_gate_runs_on_and_loses_no_try() -> Result<()> {
+    let cp = own_control_plane().await?;
+    let installing = Installing { failure_mode: FailureMode::Gate, ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
+    let ns = cp.namespace("gated").await?;
+    until_created(&ns, |pod| injected(pod) && !gated(pod)).await?;
+    for webhook in &installation.webhooks {
+        webhook.kill().await;
+    }
+    installation.balancer.wait_for_endpoints(0).await?;
+    until_created(&ns, gated).await?;
+    let template = json!({
+        "metadata": {"labels": {"app": "once", keys::LABEL_TYPE: "agent"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "agent", "image": "example.com/agent:1"}]},
+    });
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"},
+        "spec": {"backoffLimit": 0, "template": template}});
+    ns.accepts(&job).await?;
+    let of_job = watcher::Config::default().labels("app=once");
+    wait_until(&ns.api::<Pod>(), of_job, |all| all.len() == 1 && all.values().all(gated)).await?;
+
+    let planned = uninstall(cp.admin(), &[]).await?;
+    let steps = planned.objects("/plan/steps");
+    let of_job = format!("Job {}/once", ns.name());
+    ensure!(steps.iter().filter(|step| **step == of_job).count() == 2, "suspended and resumed: {steps:#?}");
+    let ran = uninstall(cp.admin(), &["--yes"]).await?;
+    ensure!(ran.code == Some(0) && ran.objects("/left").is_empty(), "{}", ran.text);
+    let over = |job: &Job| {
+        let status = job.status.clone().unwrap_or_default();
+        status.succeeded == Some(1) || status.failed.unwrap_or_default() > 0
+    };
+    let job = wait_for(&ns.api::<Job>(), "once", over).await?;
+    assert_eq!(job.status.as_ref().and_then(|status| status.failed).unwrap_or_default(), 0, "{:?}", job.status);
+    assert!(!job.annotations().contains_key(keys::ANNOTATION_SUSPENDED), "{:?}", job.metadata);
+    let of_job = watcher::Config::default().labels("app=once");
+    wait_until(&ns.api::<Pod>(), of_job, |all| all.values().all(|pod| !gated(pod) && !is_injected(pod))).await?;
     drop(installation);
     Ok(())
 }
@@ -299,7 +418,7 @@ async fn settings_that_nobody_edited_go_whatever_they_were_rendered_with() -> Re
 #[tokio::test]
 async fn answers_11_without_an_operator_and_definitions_what_only_its_label_enrols_is_named_or_rolled() -> Result<()> {
     let cp = own_control_plane().await?;
-    let installation = Installation::start(&cp, &Installing::default()).await?;
+    let installation = installed(&cp, &Installing::default()).await?;
     let ns = cp.namespace("labelled").await?;
     ns.accepts(&deployment("weather", &json!({keys::LABEL_TYPE: "agent"}))).await?;
     settled(&ns, "weather", true).await?;

@@ -1,6 +1,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::cli::render::rbac::Role;
+use crate::config::cards::BundleConfigMap;
 use crate::pipelines::catalogue::Values;
 
 /// The ConfigMaps of an installation for one failure mode, with those steps.
@@ -97,15 +99,19 @@ fn every_rendered_object_has_a_path() {
     }
 }
 
+fn options() -> Options {
+    Options { operator_namespace: "own".to_owned(), crds: false, keep_policies: false, keep_pods: false }
+}
+
 /// Whatever was rendered beside the installation: nobody says at the end what was asked for at the beginning.
 #[test]
 fn what_manifests_of_their_own_added_goes_too() {
-    let options = Options { operator_namespace: "own".to_owned(), crds: false, keep_policies: false, keep_pods: false };
-    let all: Vec<String> = rendered(&options).into_iter().map(|(path, _)| path).collect();
+    let all: Vec<String> = rendered(&options()).into_iter().map(|(path, _)| path).collect();
     let install = Install::new(FailureMode::Fail, "own", "");
     let (catalogue, compat) = (render::rbac::catalogue(&install), render::compat::objects(&install));
+    let gateway = [render::kinds::gateway(&install, "class")];
     assert!(catalogue.len() >= 4, "roles and bindings, of the cluster and of a namespace");
-    for object in catalogue.iter().chain(&compat) {
+    for object in catalogue.iter().chain(&compat).chain(&gateway) {
         let path = path(object).unwrap();
         assert!(all.contains(&path), "{path} is left behind");
     }
@@ -113,15 +119,8 @@ fn what_manifests_of_their_own_added_goes_too() {
 
 #[test]
 fn bindings_go_ahead_of_policies_and_rights_ahead_of_processes() {
-    let order: Vec<String> = rendered(&Options {
-        operator_namespace: "own".to_owned(),
-        crds: false,
-        keep_policies: false,
-        keep_pods: false,
-    })
-    .into_iter()
-    .map(|(_, object)| text(&object, "/kind").to_owned())
-    .collect();
+    let order: Vec<String> =
+        rendered(&options()).into_iter().map(|(_, object)| text(&object, "/kind").to_owned()).collect();
     let place = |kind: &str| order.iter().position(|known| known == kind).unwrap();
     assert!(place("MutatingAdmissionPolicyBinding") < place("MutatingAdmissionPolicy"));
     assert!(place("ClusterRoleBinding") < place("Deployment"));
@@ -140,7 +139,8 @@ fn rights_in_namespaces_are_ours_when_they_are_our_operators_or_nobodys() {
     let bindings = vec![binding("team1", "own"), binding("team2", "other")];
     let roles = ["team1", "team2", "orphaned"].map(|namespace| role(namespace, "drawbridge-webhook"));
     let more = [role("team2", "drawbridge-controllers"), role("team1", "agent-reader")];
-    let found = of_watched_namespaces(bindings, roles.into_iter().chain(more).collect(), "own");
+    let accounts = accounts(&rendered(&options()));
+    let found = of_watched_namespaces(bindings, roles.into_iter().chain(more).collect(), "own", &accounts);
     let named: Vec<String> = found
         .iter()
         .map(|one| {
@@ -156,6 +156,67 @@ fn rights_in_namespaces_are_ours_when_they_are_our_operators_or_nobodys() {
             "Role team2/drawbridge-controllers",
         ]
     );
+}
+
+/// What `render --watch-namespaces` makes there, with what it makes beside an installation: nothing of it stays, whoever is listed today.
+#[test]
+fn everything_that_is_rendered_into_a_watched_namespace_is_found() {
+    let watched = |operator: &str| {
+        let mut install = Install::new(FailureMode::Gate, operator, "");
+        install.namespaces = vec!["team1".to_owned()];
+        let parts = render::parts(&install).into_iter().flat_map(|part| part.objects);
+        let objects = parts.chain(render::compat::objects(&install)).chain(render::rbac::catalogue(&install));
+        let there: Vec<Value> = objects.filter(|object| object["metadata"]["namespace"] == "team1").collect();
+        there.into_iter().partition::<Vec<Value>, _>(|object| object["kind"] == "RoleBinding")
+    };
+    let accounts = accounts(&rendered(&options()));
+    let named = |object: &Value| format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"));
+    let (bindings, roles) = watched("own");
+    let wanted: BTreeSet<String> = bindings.iter().chain(&roles).map(named).collect();
+    for role in Role::ALL {
+        for name in [role.name().to_owned(), format!("{}-beeai-compat", role.name())] {
+            assert!(wanted.contains(&format!("RoleBinding {name}")), "{name} in {wanted:?}");
+            assert_eq!(accounts[&name], role.name());
+        }
+    }
+    let found: BTreeSet<String> = of_watched_namespaces(bindings, roles, "own", &accounts).iter().map(named).collect();
+    assert_eq!(found, wanted);
+    let (bindings, roles) = watched("other");
+    assert_eq!(of_watched_namespaces(bindings, roles, "own", &accounts), Vec::<Value>::new(), "another operator's");
+}
+
+/// The rights on a trust bundle stand in its namespace, which need not be a watched one.
+#[test]
+fn the_rights_on_a_trust_bundle_are_found_wherever_it_is() {
+    let of = |operator: &str| {
+        let install = Install::new(FailureMode::Fail, operator, "");
+        let bundle = BundleConfigMap { namespace: "team9".to_owned(), name: "b".to_owned(), key: "k".to_owned() };
+        let objects: Vec<Value> = render::rbac::trust_bundle(&install, &bundle).into_iter().collect();
+        objects.into_iter().partition::<Vec<Value>, _>(|object| object["kind"] == "RoleBinding")
+    };
+    let accounts = accounts(&rendered(&options()));
+    let (bindings, roles) = of("own");
+    assert_eq!((bindings.len(), roles.len()), (1, 1));
+    assert_eq!(of_watched_namespaces(bindings, roles, "own", &accounts).len(), 2);
+    let (bindings, roles) = of("other");
+    assert_eq!(of_watched_namespaces(bindings, roles, "own", &accounts), Vec::<Value>::new(), "another operator's");
+}
+
+#[test]
+fn a_network_policy_is_a_model_apis_by_its_owner() {
+    let of = |kind: &str, version: &str, controls: bool| {
+        let owner = json!({"apiVersion": version, "kind": kind, "name": "m", "uid": "u", "controller": controls});
+        json!({"kind": "NetworkPolicy", "metadata": {"name": "modelapi-m", "ownerReferences": [owner]}})
+    };
+    assert!(is_of_model_api(&of("ModelAPI", "kaos.tools/v1alpha1", true)));
+    for other in [
+        of("ModelAPI", "kaos.tools/v1alpha1", false),
+        of("ModelAPI", "example.com/v1", true),
+        of("AgentCard", "agent.kagenti.dev/v1alpha1", true),
+        json!({"kind": "NetworkPolicy", "metadata": {"name": "modelapi-m"}}),
+    ] {
+        assert!(!is_of_model_api(&other), "{other}");
+    }
 }
 
 #[test]

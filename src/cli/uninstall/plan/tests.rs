@@ -65,6 +65,105 @@ fn a_network_policy_of_the_operator_goes_with_the_operator() {
     assert_eq!(phase("MutatingAdmissionPolicyBinding"), Phase::Policies);
 }
 
+/// What the command prints with these words.
+fn printed(words: &[&str]) -> Vec<Value> {
+    use crate::cli::io::Io;
+    use clap::Parser as _;
+    let words = ["drawbridge"].iter().chain(words).chain(&["-n", "own", "-o", "json"]);
+    let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+    crate::cli::Cli::try_parse_from(words).unwrap().command.run(&mut io).unwrap();
+    let printed: Value = serde_json::from_slice(&out).unwrap();
+    printed["items"].as_array().cloned().unwrap_or_else(|| vec![printed])
+}
+
+/// An object as it was printed is ours, whichever labels its kind carries: nothing that was installed is taken for somebody else's and runs on.
+#[test]
+fn everything_that_is_printed_is_a_step_but_what_people_keep() {
+    for words in [
+        &["render", "--failure-mode=fail"][..],
+        &["render", "--failure-mode=gate", "--pod-monitor", "--with-catalogue", "--with-spire", "--openshift"],
+        &["render", "--kinds=kaos", "--gateway-class=class"],
+        &["render", "--kinds=beeai", "--no-aggregation"],
+        &["render", "--watch-namespaces=team1,own"],
+        &["render", "--beeai-compat"],
+        &["render", "--beeai-compat", "--failure-mode=gate", "--watch-namespaces=team1"],
+        &["alerts", "--prometheus-rule"],
+    ] {
+        for object in printed(words) {
+            let what = title(&object);
+            let path = super::super::found::path(&object).unwrap_or_else(|| panic!("{what} has no path"));
+            let keeps = ["Namespace", "CustomResourceDefinition", "Gateway"].contains(&text(&object, "/kind"));
+            let part = Part { path, object, always_ours: false, edited: false };
+            let plan = plan(&Found { parts: vec![part], ..Found::default() }, &options(false));
+            let counts = (plan.steps.len(), plan.stays.len());
+            assert_eq!(counts, (usize::from(!keeps), usize::from(keeps)), "{what}: {plan:?}");
+        }
+    }
+}
+
+/// The processes go with the rights; and what only bears our name is somebody else's where somebody else says that he looks after it.
+#[test]
+fn deployments_and_the_service_are_ours_by_their_name_alone() {
+    let of = |kind: &str, labels: Value| {
+        let object = json!({"kind": kind, "metadata": {"name": "n", "namespace": "own", "uid": "u", "labels": labels}});
+        plan(&Found { parts: vec![part(object)], ..Found::default() }, &options(false))
+    };
+    let name = json!({"app.kubernetes.io/name": "drawbridge"});
+    for kind in ["Deployment", "Service"] {
+        assert_eq!(of(kind, name.clone()).steps[0].phase, Phase::Operator, "{kind}");
+        for (labels, says) in [
+            (json!({}), "neither app.kubernetes.io/managed-by=drawbridge nor app.kubernetes.io/name=drawbridge"),
+            (json!({"app.kubernetes.io/name": "other"}), "neither"),
+            (
+                json!({"app.kubernetes.io/name": "drawbridge", "app.kubernetes.io/managed-by": "Helm"}),
+                "it carries app.kubernetes.io/managed-by=Helm",
+            ),
+        ] {
+            let plan = of(kind, labels);
+            assert!(plan.steps.is_empty() && plan.stays[0].why.contains(says), "{plan:?}");
+        }
+    }
+    let secret = of("Secret", name);
+    assert!(secret.steps.is_empty() && secret.stays[0].why.starts_with("it does not carry"), "{secret:?}");
+}
+
+#[test]
+fn what_is_beside_the_installation_goes_last_or_is_named() {
+    let labels = json!({"app.kubernetes.io/managed-by": "drawbridge"});
+    let object = |kind: &str, namespace: &str, labels: &Value| {
+        part(json!({"kind": kind, "metadata": {"name": "n", "namespace": namespace, "uid": "u", "labels": labels}}))
+    };
+    let owner =
+        json!({"apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "name": "m", "uid": "m", "controller": true});
+    let mut policy = object("NetworkPolicy", "team", &labels);
+    policy.object["metadata"]["ownerReferences"] = json!([owner]);
+    let found = Found {
+        parts: vec![
+            object("PodMonitor", "own", &labels),
+            object("PodMonitor", "other", &labels),
+            object("PrometheusRule", "monitoring", &labels),
+            object("Gateway", "own", &json!({})),
+            ours("CustomResourceDefinition", "modelapis.kaos.tools"),
+        ],
+        restricting: vec![policy],
+        ..Found::default()
+    };
+    let kept = plan(&found, &options(false));
+    let steps: Vec<_> = kept.steps.iter().map(|step| (step.phase, step.object.as_str())).collect();
+    assert_eq!(steps, [(Phase::Rest, "PodMonitor own/n"), (Phase::Rest, "PrometheusRule monitoring/n")]);
+    let stays = |object: &str| {
+        let kept = kept.stays.iter().find(|kept| kept.object == object);
+        kept.unwrap_or_else(|| panic!("{object}: {:?}", plan(&found, &options(false)).stays)).why.clone()
+    };
+    assert!(stays("PodMonitor other/n").contains("kubectl -n other delete podmonitor n"));
+    assert!(stays("Gateway own/n").contains("kubectl -n own delete gateways.gateway.networking.k8s.io n"));
+    let why = stays("NetworkPolicy team/n");
+    assert!(why.contains("ModelAPI m") && why.contains("kubectl -n team delete networkpolicy n"), "{why}");
+    let with_its_owner = plan(&found, &options(true));
+    assert!(with_its_owner.stays.iter().all(|kept| kept.object != "NetworkPolicy team/n"), "{with_its_owner:?}");
+}
+
 #[test]
 fn what_is_a_persons_stays_with_the_reason() {
     let mut edited = ours("ConfigMap", "kagenti-platform-config");
@@ -115,6 +214,62 @@ fn a_job_that_we_suspended_is_resumed() {
     let Action::Merge { patch } = &plan.steps[0].action else { panic!("{plan:?}") };
     let gone = json!({"kagenti.io/suspended-for-gate": null, "kagenti.io/retry-for": null});
     assert_eq!(patch, &json!({"metadata": {"uid": "u", "annotations": gone}, "spec": {"suspend": false}}));
+}
+
+/// To delete the Pod of a Job would cost a try, and with `backoffLimit: 0` the Job.
+#[test]
+fn a_job_whose_pod_waits_behind_the_gate_is_suspended_and_resumed_and_its_pod_never_deleted() {
+    let job = |name: &str, suspend: bool| {
+        part(json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"suspend": suspend},
+            "metadata": {"name": name, "namespace": "team", "uid": format!("uid-of-{name}")}}))
+    };
+    let pod = |name: &str, (version, kind, owner): (&str, &str, &str)| {
+        let owner = json!({"apiVersion": version, "kind": kind, "name": owner, "uid": format!("uid-of-{owner}"), "controller": true});
+        part(json!({"kind": "Pod", "spec": {"schedulingGates": [{"name": "drawbridge/injection"}]},
+            "metadata": {"name": name, "namespace": "team", "uid": name, "ownerReferences": [owner]}}))
+    };
+    let batch = |name| ("batch/v1", "Job", name);
+    let found = Found {
+        jobs: vec![job("a", false), job("b", false), job("held", true)],
+        pods: vec![
+            pod("a-1", batch("a")),
+            pod("a-2", batch("a")),
+            pod("b-1", batch("b")),
+            pod("held-1", batch("held")),
+            pod("hidden-1", batch("hidden")),
+            pod("web-1", ("apps/v1", "ReplicaSet", "web")),
+            pod("of-another-group", ("example.com/v1", "Job", "a")),
+        ],
+        ..Found::default()
+    };
+    let planned = plan(&found, &options(false));
+    let steps: Vec<_> = planned.steps.iter().map(|step| (step.object.as_str(), &step.action)).collect();
+    let merge = |name: &str, mark: Value, suspend: bool| {
+        let metadata = json!({"uid": format!("uid-of-{name}"), "annotations": {"kagenti.io/suspended-for-gate": mark}});
+        Action::Merge { patch: json!({"metadata": metadata, "spec": {"suspend": suspend}}) }
+    };
+    let delete = |uid: &str| Action::Delete { uid: uid.to_owned() };
+    assert_eq!(
+        steps,
+        [
+            ("Job team/a", &merge("a", json!("a-1"), true)),
+            ("Job team/b", &merge("b", json!("b-1"), true)),
+            ("Pod team/web-1", &delete("web-1")),
+            ("Pod team/of-another-group", &delete("of-another-group")),
+            ("Job team/a", &merge("a", Value::Null, false)),
+            ("Job team/b", &merge("b", Value::Null, false)),
+        ],
+        "all are suspended before one is waited for; one that a person suspended stays so"
+    );
+    assert!(planned.steps.iter().all(|step| step.phase == Phase::GatedPods));
+    let [hidden] = &planned.later[..] else { panic!("{:?}", planned.later) };
+    assert_eq!(hidden.object, "Pod team/hidden-1");
+    assert!(hidden.why.contains("kubectl -n team patch job hidden"), "{}", hidden.why);
+    // What is left of both steps is told once.
+    let left = left(&planned, &[]);
+    let undone = left.iter().map(|kept| kept.object.as_str());
+    let jobs: Vec<_> = undone.filter(|object| object.starts_with("Job ")).collect();
+    assert_eq!(jobs, ["Job team/a", "Job team/b"]);
 }
 
 #[test]
@@ -274,11 +429,35 @@ fn what_is_left_names_the_refusal_it_met() {
     assert!(left(&Plan::default(), &done).is_empty());
 }
 
+/// A label of a Pod goes; what a person said of a Namespace stays, and is named.
+fn of_trust(row: &crate::domain::written::Written) {
+    use crate::domain::written::Off;
+    let (kind, map) = if row.off == Off::Said { ("Namespace", "annotations") } else { ("Pod", "labels") };
+    // The record of a quarantine stands beside what it records.
+    let marks = json!({row.key: "x", keys::ANNOTATION_QUARANTINE: "x"});
+    let carrier = part(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "w", "uid": "u", map: marks}}));
+    let trust = match row.off {
+        Off::Said => Trust { held: vec![carrier], ..Trust::default() },
+        _ => Trust { verified: vec![carrier], ..Trust::default() },
+    };
+    let plan = plan(&Found { trust, ..Found::default() }, &options(false));
+    if row.off == Off::Said {
+        assert!(plan.steps.is_empty() && plan.stays.len() == 1, "{row:?}: {plan:?}");
+        return;
+    }
+    let [Step { action: Action::Merge { patch }, .. }] = &plan.steps[..] else { panic!("{row:?}: {plan:?}") };
+    assert_eq!(patch["metadata"]["labels"].get(row.key), Some(&Value::Null), "{row:?}");
+}
+
 /// An object that carries one row of the table, whichever, and a plan that takes it off.
 #[test]
 fn mend_10_uninstall_takes_off_every_row_of_the_table() {
     use crate::domain::written::{At, Off, On, WRITTEN};
     for row in WRITTEN.iter().filter(|row| row.off != Off::Gone && row.at != At::Field) {
+        if matches!(row.on, On::Pod | On::Namespace) {
+            of_trust(row);
+            continue;
+        }
         let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "n", "uid": "u"}});
         if row.at == At::Finalizer {
             object["metadata"]["finalizers"] = json!([row.key]);
