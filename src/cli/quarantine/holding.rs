@@ -1,7 +1,8 @@
 //! What came of a quarantine or a release, read off the cluster.
 //!
 //! In: Pods and NetworkPolicies of one namespace. Out: how many Pods that run are cut off by now, by whom they are opened all the same, and which no
-//! NetworkPolicy holds. Promise: what is not known to hold is said, and never counted.
+//! NetworkPolicy holds. Promises: what is not known to hold is said, and never counted; a release is over when the policy of quarantine is gone, too,
+//! or holds others alone.
 
 use std::collections::HashMap;
 use std::io::{Result as Written, Write};
@@ -47,6 +48,9 @@ pub(super) struct Holding {
     /// The network plugin, by its definitions; absent where none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     plugin: Option<&'static str>,
+    /// After a release: the policy of quarantine is still there, though nobody is in quarantine any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    still_there: bool,
     /// Pods that were evicted; absent without `--evict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     evicted: Option<usize>,
@@ -61,6 +65,8 @@ struct Look {
     policies: Vec<Value>,
     /// Those of them that are ours.
     ours: Vec<NetworkPolicy>,
+    /// After a release: somebody of the namespace is in quarantine still.
+    held: bool,
 }
 
 /// Waits until it holds, for `patience` at most.
@@ -75,18 +81,17 @@ pub(super) async fn wait(
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Holding> {
     let begun = Instant::now();
-    let is_done = |pod: &&Value, look: &Look| is_settled(pod, look, (holds, change.everybody));
-    let is_complete = |look: &Look| held(look).all(|pod| is_done(&pod, look)) && (!holds || stands(look));
+    let wanted = (holds, change.everybody);
     let mut look = seen(cluster, namespace, (change, holds), notes).await?;
-    while !is_complete(&look) {
+    while !is_complete(&look, wanted) {
         if begun.elapsed() > patience {
             break;
         }
         tokio::time::sleep(LOOK).await;
         look = seen(cluster, namespace, (change, holds), notes).await?;
     }
-    let after = is_complete(&look).then(|| begun.elapsed().as_millis());
-    let count = look.pods.iter().filter(|pod| is_done(pod, &look)).count();
+    let after = is_complete(&look, wanted).then(|| begun.elapsed().as_millis());
+    let count = look.pods.iter().filter(|pod| is_settled(pod, &look, wanted)).count();
     let definitions = cluster
         .list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &mut Vec::new())
         .await
@@ -112,6 +117,7 @@ pub(super) async fn wait(
         opened,
         not_held,
         plugin: plugin_of(&definitions),
+        still_there: !holds && is_left(&look),
         evicted: None,
         running: look.pods.iter().map(|pod| text(pod, "/metadata/name").to_owned()).collect(),
     })
@@ -146,7 +152,7 @@ async fn seen(
     let ours = ours.filter_map(|policy| NetworkPolicy::read(policy, namespace).ok()).collect();
     fresh.retain(|note| !notes.contains(note));
     notes.extend(fresh);
-    Ok(Look { pods, policies, ours })
+    Ok(Look { pods, policies, ours, held: !still.is_empty() })
 }
 
 fn is_ours(policy: &Value) -> bool {
@@ -168,15 +174,28 @@ fn stands(look: &Look) -> bool {
     look.policies.iter().any(is_it)
 }
 
+/// It is there, and nobody is to be held by it.
+fn is_left(look: &Look) -> bool {
+    stands(look) && !look.held
+}
+
 /// Pods that are waited for: those with the label by which the controllers watch them.
 fn held(look: &Look) -> impl Iterator<Item = &Value> {
     look.pods.iter().filter(|pod| label(pod, keys::LABEL_TYPE).is_some())
 }
 
+/// Nothing is to be waited for any more.
+fn is_complete(look: &Look, wanted @ (holds, _): (bool, bool)) -> bool {
+    held(look).all(|pod| is_settled(pod, look, wanted)) && if holds { stands(look) } else { !is_left(look) }
+}
+
 fn is_settled(pod: &Value, look: &Look, (holds, everybody): (bool, bool)) -> bool {
     let labelled = label(pod, keys::LABEL_QUARANTINED).is_some();
     if !holds {
-        return !labelled;
+        // That of a whole namespace selects Pods without the label, too.
+        let own = labels(pod);
+        let selects = |policy: &NetworkPolicy| policy.name == keys::QUARANTINE_POLICY && policy.selects.matches(&own);
+        return !labelled && !look.ours.iter().any(selects);
     }
     let trusted = label(pod, keys::LABEL_VERIFIED).is_some();
     let watched = label(pod, keys::LABEL_TYPE).is_some();
@@ -220,10 +239,16 @@ impl Holding {
         let Self { namespace, who, pods, settled, .. } = self;
         let after = self.after_ms.map_or_else(|| "so far".to_owned(), |millis| format!("after {millis} ms"));
         if !self.quarantined {
-            return writeln!(
-                out,
-                "{namespace}: {who} released; {settled} of {pods} Pods are held by it no more {after}"
-            );
+            writeln!(out, "{namespace}: {who} released; {settled} of {pods} Pods are held by it no more {after}")?;
+            if self.still_there {
+                writeln!(
+                    out,
+                    "  NetworkPolicy {policy} is still there, and holds whom it selects; the controllers delete it: kubectl -n {namespace} describe \
+                     networkpolicy {policy} shows whom, drawbridge doctor whether they run",
+                    policy = keys::QUARANTINE_POLICY
+                )?;
+            }
+            return Ok(());
         }
         writeln!(
             out,
@@ -246,6 +271,48 @@ impl Holding {
         match self.evicted {
             Some(count) => writeln!(out, "  {count} Pods were evicted"),
             None => writeln!(out, "  Pods that run are kept as evidence (--evict ends them)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(pods: Value, policy: Option<Value>, held: bool) -> Look {
+        let metadata =
+            json!({"name": keys::QUARANTINE_POLICY, "namespace": "team", "labels": {"managed-by": "drawbridge"}});
+        let both = ["Ingress", "Egress"];
+        let policies: Vec<Value> = policy
+            .into_iter()
+            .map(|selector| json!({"metadata": metadata, "spec": {"podSelector": selector, "policyTypes": both}}))
+            .collect();
+        let ours = policies.iter().filter_map(|policy| NetworkPolicy::read(policy, "team").ok()).collect();
+        Look { pods: pods.as_array().cloned().unwrap_or_default(), policies, ours, held }
+    }
+
+    /// The policy of a whole namespace cuts off every Pod of it, labelled or not.
+    #[test]
+    fn a_release_is_over_when_no_policy_of_quarantine_holds_anybody() {
+        let pod = |labels: Value| json!([{"metadata": {"name": "w-1", "namespace": "team", "labels": labels}}]);
+        let agent = || pod(json!({"kagenti.io/type": "agent"}));
+        let labelled = pod(json!({"kagenti.io/type": "agent", "agent.kagenti.dev/quarantined": "w"}));
+        let everybody = || Some(json!({}));
+        let label =
+            || Some(json!({"matchExpressions": [{"key": "agent.kagenti.dev/quarantined", "operator": "Exists"}]}));
+        for (what, pods, policy, held, complete, settled) in [
+            ("gone", agent(), None, false, true, 1),
+            ("of the whole namespace", agent(), everybody(), false, false, 0),
+            ("a label is left", labelled.clone(), None, false, false, 0),
+            ("both", labelled, label(), false, false, 0),
+            ("nobody runs", json!([]), label(), false, false, 0),
+            ("it holds others", agent(), label(), true, true, 1),
+            ("it holds everybody on", agent(), everybody(), true, false, 0),
+        ] {
+            let look = look(pods, policy, held);
+            assert_eq!(is_complete(&look, (false, true)), complete, "{what}");
+            let count = look.pods.iter().filter(|pod| is_settled(pod, &look, (false, true))).count();
+            assert_eq!((count, is_left(&look)), (settled, stands(&look) && !held), "{what}");
         }
     }
 }

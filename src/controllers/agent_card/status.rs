@@ -164,7 +164,8 @@ fn workload_of<'f, 'a>(found: &'f Found<'a>) -> Option<&'f WorkloadRef<'a>> {
     }
 }
 
-/// Somebody else's NetworkPolicies open the agent, although it is cut off. It stands in an Event of the policy that cuts it off as well.
+/// Somebody else's NetworkPolicies open the agent, although it is cut off; or one of them is not read, and nobody knows. It stands in an Event of the
+/// policy that cuts it off as well.
 fn overridden(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Option<Condition> {
     let verified = match found {
         Found::Card { judgement, .. } => judgement.verified.status == Some(true),
@@ -174,8 +175,13 @@ fn overridden(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>) -> Option
     let namespace = &*cx.key.namespace;
     let selector = workload?.seen.selector.as_ref().filter(|_| !verified)?;
     trust::level(cx, namespace).filter(|level| level.enforces())?;
-    let message = trust::opened::by_others(cx.store, (namespace, &workload?.name[..]), &selector.value())?;
-    Some(Condition::new(OVERRIDDEN, true, Reason::PolicyOverridden, cut(message, MESSAGE)))
+    match trust::opened::by_others(cx.store, (namespace, &workload?.name[..]), &selector.value()) {
+        Some(message) => Some(Condition::new(OVERRIDDEN, true, Reason::PolicyOverridden, cut(message, MESSAGE))),
+        None => {
+            let message = trust::opened::unread(cx.store, namespace)?;
+            Some(Condition::unknown(OVERRIDDEN, Reason::ConfigUnknown, cut(message, MESSAGE)))
+        }
+    }
 }
 
 /// It was said that there is no workload, and there is one again.

@@ -9,6 +9,7 @@ use crate::controllers::scaffold::apply::Learned;
 use crate::controllers::scaffold::controller::Controller as _;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, s};
 use crate::controllers::scaffold::plan::{Op, Plan};
+use crate::policy::desired::{Facts, Held, default_deny};
 use crate::store::{Key, Kind, Reach, change_of};
 
 fn deny(namespace: &str, spec: &Value) -> Value {
@@ -127,6 +128,26 @@ fn what_does_not_cut_off_or_is_somebody_else_s_is_not_listed() {
     cluster.see(Kind::Namespace, namespace("team", "n-other"));
     assert_eq!(written(&cluster), Some(("n-all,n-other".into(), "n-all".into())));
     assert!(!is_told(&cluster.store, "team", false), "as its predecessor was");
+}
+
+/// A deny that is larger than what is read of a policy would take its namespace off the list, and no Pod of an agent would be made there.
+#[test]
+fn however_many_addresses_a_slice_has_the_deny_is_one_that_is_read() {
+    let mut cluster = cluster();
+    let addresses: Vec<_> = (0..1000).map(|at| format!("2001:db8:1111:2222:3333:4444:5555:{at:x}")).collect();
+    let ports: Vec<_> = (0..16).map(|at| json!({"port": 60_000 + at, "protocol": "TCP"})).collect();
+    let slice = json!({"metadata": {"name": "kubernetes", "namespace": "default", "uid": "slice", "resourceVersion": "7"},
+        "endpoints": [{"addresses": addresses}], "ports": ports});
+    cluster.see(Kind::EndpointSlice, slice);
+    let api_server = cluster.store.api_server();
+    assert_eq!(api_server.len(), 64);
+    let facts = Facts { operators: [OWN.to_owned()].into(), api_server, ..Facts::default() };
+    for (version, held) in [("6", Held::Nobody), ("7", Held::Labelled)] {
+        let mut policy = deny("team", &default_deny(false, held, &facts));
+        policy["metadata"]["resourceVersion"] = json!(version);
+        cluster.see(Kind::NetworkPolicy, policy);
+        assert_eq!(written(&cluster), Some(("n-all,n-team".into(), "n-all".into())), "still on the list: {held:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! What the gate's controller remembers: whether the webhook answers; pure.
+//! What the gate's controller remembers: whether the webhook answers, and whose Pods come back behind the gate although it does; pure.
 
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::controllers::scaffold::apply::Learned;
@@ -7,12 +8,39 @@ use crate::controllers::scaffold::controller::{Controller, Own};
 use crate::controllers::scaffold::plan;
 use crate::store::Key;
 
+/// So often may the Pods of one owner come back behind the gate before they are left alone ...
+const MOST: u32 = 3;
+/// ... for so long.
+const REST: Duration = Duration::from_secs(3_600);
+
 /// The controller of Pods behind the scheduling gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Gate;
 
 /// What its plans are made from.
 pub(super) type Context<'a> = plan::Context<'a, Gate>;
+/// What it plans.
+pub(super) type Plan = plan::Plan<Note>;
+
+/// Whose Pods a plan replaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Owners by their uids, each with the time of creation of the youngest of its Pods that wait, RFC 3339.
+    pub replaced: BTreeMap<Box<str>, Box<str>>,
+    /// When; zero where nothing is.
+    pub at: Duration,
+}
+
+/// What came of it for one owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The time of creation of the youngest of its Pods that waited then.
+    youngest: Box<str>,
+    /// How often younger ones waited again.
+    times: u32,
+    /// When that was last.
+    at: Duration,
+}
 
 /// What it remembers.
 #[derive(Debug, Default)]
@@ -21,16 +49,51 @@ pub struct Memory {
     pub proved: Option<Duration>,
     /// Probes that were answered; the next one goes to another namespace.
     pub probes: usize,
+    /// Owners whose Pods were replaced while the webhook answered, by their uids.
+    owners: HashMap<Box<str>, Owner>,
+}
+
+impl Memory {
+    /// For how long the Pods of an owner are left alone yet; `None` where they are replaced.
+    #[must_use]
+    pub fn rests(&self, owner: &str, now: Duration) -> Option<Duration> {
+        let known = self.owners.get(owner).filter(|known| known.times >= MOST)?;
+        REST.checked_sub(now.saturating_sub(known.at)).filter(|left| !left.is_zero())
+    }
+
+    /// The Pods of these are replaced.
+    fn replaces(&mut self, note: &Note) {
+        let now = note.at;
+        self.owners.retain(|_, known| now.saturating_sub(known.at) < REST);
+        for (owner, youngest) in &note.replaced {
+            let first = || Owner { youngest: youngest.clone(), times: 0, at: now };
+            let known = self.owners.entry(owner.clone()).or_insert_with(first);
+            // Of the same second nobody knows which was made first.
+            if *youngest > known.youngest {
+                *known = Owner { youngest: youngest.clone(), times: known.times + 1, at: now };
+            }
+        }
+    }
 }
 
 impl Controller for Gate {
-    type Note = ();
+    type Note = Note;
     type Memory = Memory;
+
+    fn noted(memory: &mut Memory, _: &Key, _: &Note, now: &Note) {
+        if !now.replaced.is_empty() {
+            memory.replaces(now);
+        }
+    }
 
     fn answered(own: &mut Own<Self>, _: &Key, learned: &Learned, now: Duration) {
         if let Learned::Back(back) = learned {
             own.memory.proved = back.then_some(now);
             own.memory.probes = own.memory.probes.wrapping_add(1);
+            if !back {
+                // Those that come back gated now are gated because nobody answers.
+                own.memory.owners.clear();
+            }
         }
     }
 
@@ -57,5 +120,29 @@ mod tests {
         assert_eq!((own.memory.proved, own.memory.probes), (Some(Duration::from_secs(7)), 3));
         own.next_term();
         assert_eq!((own.memory.proved, own.memory.probes), (None, 3), "the next probe goes elsewhere all the same");
+    }
+
+    #[test]
+    fn an_owner_whose_pods_come_back_three_times_rests_for_an_hour() {
+        let (mut own, key, seconds) = (Own::<Gate>::default(), Key::new("own", ""), Duration::from_secs);
+        let mut replace = |youngest: &str, at: u64| {
+            let replaced = BTreeMap::from([("o".into(), youngest.into())]);
+            own.note(&key, Note { replaced, at: seconds(at) });
+            own.memory.rests("o", seconds(at))
+        };
+        for (youngest, at, rests) in [
+            ("2026-01-01T00:00:00Z", 100, None),
+            ("2026-01-01T00:00:00Z", 102, None),
+            ("2026-01-01T00:00:05Z", 104, None),
+            ("2026-01-01T00:00:07Z", 106, None),
+            ("2026-01-01T00:00:09Z", 108, Some(REST)),
+        ] {
+            assert_eq!(replace(youngest, at), rests, "{at}");
+        }
+        assert_eq!(own.memory.rests("o", seconds(3_707)), Some(seconds(1)));
+        assert_eq!((own.memory.rests("o", seconds(3_708)), own.memory.rests("other", seconds(108))), (None, None));
+        // While nobody answers every Pod comes back gated, whoever made it.
+        Gate::answered(&mut own, &key, &Learned::Back(false), seconds(110));
+        assert_eq!(own.memory.rests("o", seconds(110)), None);
     }
 }

@@ -6,8 +6,9 @@
 //!                       └─ every 2 s while there are any         ownerless: report, a person has to make it again
 //! ```
 //!
-//! Promises: nothing is deleted before a probe of the last 10 s came back ungated; at most 10 replacements per 2 s; a
-//! Job that a person suspended is not resumed. The ServiceAccount that parametrises the policy follows the gates.
+//! Promises: nothing is deleted before a probe of the last 10 s came back ungated; at most 10 replacements per 2 s, by turns of the namespaces; a
+//! Job that a person suspended is not resumed; whoever puts the gate on its Pods itself is told, and not served for ever: Pods that opted out
+//! are not replaced, nor those whose owner's come back gated three times. The ServiceAccount that parametrises the policy follows the gates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,13 +16,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::gates::Gates;
-use crate::controllers::gate::memory::{Context, Gate};
+use crate::controllers::gate::memory::{Context, Gate, Note, Plan};
 use crate::controllers::parameters;
-use crate::controllers::scaffold::plan::{Name, Op, Plan, Report, Row};
+use crate::controllers::scaffold::plan::{Name, Op, Report, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Key, Kind, PodSeen, Store};
+use crate::store::{Key, Kind, OwnerReference, PodSeen, Store};
 
 /// How long a probe proves anything.
 const PROOF: Duration = Duration::from_secs(10);
@@ -58,17 +59,33 @@ pub fn types(gates: &Gates) -> String {
     types.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect::<Vec<_>>().join(",")
 }
 
+/// A Pod behind the gate that somebody controls.
+struct Gated<'a> {
+    key: &'a Key,
+    pod: &'a PodSeen,
+    uid: &'a str,
+    owner: &'a OwnerReference,
+}
+
 fn plan(cx: Context<'_>) -> Plan {
     let mut plan = Plan::of(self::parameters(&cx).into_iter().collect());
-    let (owned, ownerless): (Vec<_>, Vec<_>) = cx.store.gated().partition(|(_, pod, _)| pod.controller.is_some());
-    plan.ops.extend(ownerless.into_iter().map(|(key, _, uid)| orphan(key, uid)));
+    let mut owned = Vec::new();
+    for (key, pod, uid) in cx.store.gated() {
+        match pod.controller.as_deref() {
+            Some(owner) => owned.push(Gated { key, pod, uid, owner }),
+            None => plan.ops.push(orphan(key, uid)),
+        }
+    }
+    let (owned, (left, rest)) = served(&cx, owned);
+    plan.ops.extend(left);
     let suspended: Vec<_> = cx.store.suspended().collect();
     if owned.is_empty() && suspended.is_empty() {
+        plan.again = rest;
         return plan;
     }
     plan.again = Some(PASS);
     if cx.own.memory.proved.is_none_or(|at| cx.now.saturating_sub(at) > PROOF) {
-        let pods = owned.iter().map(|(key, pod, _)| (&*key.namespace, &*pod.agent_type));
+        let pods = owned.iter().map(|one| (&*one.key.namespace, &*one.pod.agent_type));
         let jobs = suspended.iter().map(|(key, _)| (&*key.namespace, "agent"));
         let (proving, others): (Vec<_>, Vec<_>) =
             jobs.chain(pods).partition(|(namespace, agent_type)| is_held(&cx, namespace, agent_type));
@@ -82,8 +99,25 @@ fn plan(cx: Context<'_>) -> Plan {
             plan.ops.push(resume(key, job.uid));
         }
     }
-    plan.ops.extend(replacements(&cx, owned));
-    plan
+    let (replaced, note) = replacements(&cx, &owned);
+    plan.ops.extend(replaced);
+    Plan { note, ..plan }
+}
+
+/// The Pods that are replaced when it is their turn; what is told of the others, of one for each owner, and for how long they are left alone.
+fn served<'a>(cx: &Context<'_>, owned: Vec<Gated<'a>>) -> (Vec<Gated<'a>>, (Vec<Op>, Option<Duration>)) {
+    let mut served = Vec::new();
+    let mut left: BTreeMap<&str, (Gated<'a>, Option<Duration>)> = BTreeMap::new();
+    for one in owned {
+        let rests = cx.own.memory.rests(&one.owner.uid, cx.now);
+        if one.pod.opted_out || rests.is_some() {
+            left.entry(&one.owner.uid).or_insert((one, rests));
+        } else {
+            served.push(one);
+        }
+    }
+    let rest = left.values().filter_map(|(_, rests)| *rests).min();
+    (served, (left.into_values().map(|(one, _)| kept(&one)).collect(), rest))
 }
 
 /// Whether the policy holds a Pod of that type back there. One that it lets pass proves nothing about the webhook, and whoever makes Pods
@@ -99,28 +133,44 @@ fn parameters(cx: &Context<'_>) -> Option<Op> {
     parameters::written(cx, keys::GATE, &[(keys::ANNOTATION_GATED_TYPES, types(&cx.facts.snapshot.gates))])
 }
 
-/// The oldest first.
-fn replacements(cx: &Context<'_>, mut owned: Vec<(&Key, &PodSeen, &str)>) -> Vec<Op> {
-    owned.sort_by(|(a, one, _), (b, other, _)| (&one.created, a).cmp(&(&other.created, b)));
-    let (mut ops, mut jobs) = (Vec::new(), BTreeSet::new());
-    for (key, pod, uid) in owned {
+/// Of each namespace its oldest first, so that nobody waits for the many of another one; and whose they are.
+fn replacements(cx: &Context<'_>, owned: &[Gated<'_>]) -> (Vec<Op>, Note) {
+    let mut by_age: Vec<_> = owned.iter().collect();
+    by_age.sort_by_key(|one| (&one.pod.created, one.key));
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut turns: Vec<_> = by_age
+        .into_iter()
+        .map(|one| {
+            let place = places.entry(&one.key.namespace).or_default();
+            *place += 1;
+            (*place, one)
+        })
+        .collect();
+    // What is equal stays in the order of age.
+    turns.sort_by_key(|(place, _)| *place);
+    let (mut ops, mut jobs, mut owners) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for (_, Gated { key, uid, owner, .. }) in turns {
         if ops.len() >= BATCH {
             break;
         }
-        let owner = pod.controller.as_ref();
-        let job =
-            owner.filter(|owner| WorkloadKind::from_group_kind(owner.group(), &owner.kind) == Some(WorkloadKind::Job));
-        match job {
-            None => ops.push(Op::Delete { kind: Kind::Pod, key: key.clone(), uid: uid.to_owned() }),
-            Some(owner) if jobs.insert((&key.namespace, &owner.uid)) => {
-                let job = cx.store.workload(Kind::Job, &key.namespace, &owner.name);
-                let running = job.filter(|job| job.uid == owner.uid && !job.seen.suspended);
-                ops.extend(running.map(|job| suspend(&Key::new(&key.namespace, &owner.name), job.uid, uid)));
-            }
-            Some(_) => {}
+        owners.insert(&*owner.uid);
+        let is_job = WorkloadKind::from_group_kind(owner.group(), &owner.kind) == Some(WorkloadKind::Job);
+        if !is_job {
+            ops.push(Op::Delete { kind: Kind::Pod, key: (*key).clone(), uid: (*uid).to_owned() });
+        } else if jobs.insert((&key.namespace, &owner.uid)) {
+            let job = cx.store.workload(Kind::Job, &key.namespace, &owner.name);
+            let running = job.filter(|job| job.uid == owner.uid && !job.seen.suspended);
+            ops.extend(running.map(|job| suspend(&Key::new(&key.namespace, &owner.name), job.uid, uid)));
         }
     }
-    ops
+    let mut replaced: BTreeMap<Box<str>, Box<str>> = BTreeMap::new();
+    for one in owned.iter().filter(|one| owners.contains(&*one.owner.uid)) {
+        let youngest = replaced.entry((*one.owner.uid).into()).or_default();
+        if one.pod.created > *youngest {
+            youngest.clone_from(&one.pod.created);
+        }
+    }
+    (ops, Note { replaced, at: cx.now })
 }
 
 fn suspend(key: &Key, uid: &str, pod: &str) -> Op {
@@ -156,6 +206,31 @@ fn probe(namespace: &str, agent_type: &str) -> Op {
         },
     });
     Op::Probe { namespace: namespace.to_owned(), body }
+}
+
+/// Says that a Pod is left behind the gate although somebody would make it again.
+fn kept(one: &Gated<'_>) -> Op {
+    let Gated { key, pod, uid, owner } = one;
+    let (kind, name, gate) = (&owner.kind, &owner.name, keys::SCHEDULING_GATE);
+    let why = if pod.opted_out {
+        format!(
+            "label {}: {} keeps it out of injection, so nobody but its template can have put the gate on it",
+            keys::LABEL_INJECT,
+            keys::INJECT_DISABLED
+        )
+    } else {
+        format!(
+            "Pods of {kind} {name} came back behind it three times while the webhook answered, so they are left alone for \
+             an hour"
+        )
+    };
+    let message = format!(
+        "The Pod waits behind scheduling gate {gate} and is not made again: {why}. What to do: take the gate out of spec.schedulingGates of the Pod \
+         template from which {kind} {name} is made, then: kubectl -n {} delete pod {}",
+        key.namespace, key.name,
+    );
+    let (about, uid, reason) = ((*key).clone(), (*uid).to_owned(), Reason::PodsGated);
+    Op::Report(Report { kind: Kind::Pod, about, uid, reason, message, since: String::new() })
 }
 
 fn orphan(key: &Key, uid: &str) -> Op {

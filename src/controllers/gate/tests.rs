@@ -1,12 +1,12 @@
-//! Nothing is replaced before a probe came back; Jobs lose no try; ownerless Pods are reported.
+//! Nothing is replaced before a probe came back; Jobs lose no try; ownerless Pods are reported, and those that their owner gates himself.
 
 use serde_json::{Value, json};
 
-use super::memory::{Gate, Memory};
+use super::memory::{Gate, Memory, Plan};
 use super::plan::{NAME, ROW, types};
 use crate::config::gates::Gates;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, s, workload};
-use crate::controllers::scaffold::plan::{Op, Plan};
+use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind};
 
@@ -191,4 +191,83 @@ fn ownerless_pods_are_only_reported() {
     let [Op::Report(report)] = &plan.ops[..] else { panic!("{plan:?}") };
     assert_eq!((report.reason, report.kind, plan.again), (Reason::GatedWithoutController, Kind::Pod, None));
     assert!(report.message.len() <= 1024 && report.message.contains("kubectl"));
+}
+
+/// The webhook never sees a Pod that opted out, so it would come back gated for ever.
+#[test]
+fn a_pod_that_opted_out_is_told_and_neither_replaced_nor_asked_about() {
+    let mut cluster = cluster();
+    for number in 0..3 {
+        let mut pod = pod(&format!("own-{number}"), Some(("apps/v1", "ReplicaSet", "own")));
+        pod["metadata"]["labels"]["kagenti.io/inject"] = json!("disabled");
+        cluster.see(Kind::Pod, pod);
+    }
+    for proved in [None, Some(s(99))] {
+        remembered(&mut cluster).proved = proved;
+        let plan = plan(&cluster);
+        let [Op::Report(report)] = &plan.ops[..] else { panic!("once for their owner, and no probe: {plan:?}") };
+        assert_eq!((report.reason, plan.again), (Reason::PodsGated, None));
+        assert!(report.message.contains("ReplicaSet own") && report.message.len() <= 1024, "{}", report.message);
+    }
+    // Who waits beside them is served.
+    cluster.see(Kind::Pod, pod("real", Some(("apps/v1", "ReplicaSet", "web-abc"))));
+    let deletes = plan(&cluster).ops.into_iter().filter_map(|op| match op {
+        Op::Delete { uid, .. } => Some(uid),
+        _ => None,
+    });
+    assert_eq!(deletes.collect::<Vec<_>>(), ["real"]);
+}
+
+/// Pods whose template has the gate come back gated however often they are deleted.
+#[test]
+fn pods_that_come_back_gated_are_left_alone_after_three_times_and_again_after_an_hour() {
+    let mut cluster = cluster();
+    let set = Some(("apps/v1", "ReplicaSet", "own"));
+    let key = Key::new(OWN, "");
+    let came = |at: u64| {
+        let mut pod = pod(&format!("own-{at}"), set);
+        pod["metadata"]["creationTimestamp"] = json!(format!("2026-01-01T00:{:02}:00Z", at % 60));
+        pod["metadata"]["resourceVersion"] = json!((at + 10).to_string());
+        pod
+    };
+    cluster.see(Kind::Pod, came(0));
+    // Each pass, and the Pod that is made in place of the one that it deleted.
+    let mut passed = Vec::new();
+    for at in 0..6 {
+        let now = s(100 + 2 * at);
+        remembered(&mut cluster).proved = Some(now);
+        let plan = cluster.plan_at(ROW, &key, now);
+        cluster.note::<Gate>(NAME, &key, plan.note.clone());
+        let deletes = matches!(&plan.ops[..], [Op::Delete { .. }]);
+        passed.push(deletes);
+        if deletes {
+            cluster.lose(Kind::Pod, came(at));
+            cluster.see(Kind::Pod, came(at + 1));
+        } else {
+            let [Op::Report(report)] = &plan.ops[..] else { panic!("{plan:?}") };
+            assert!(report.reason == Reason::PodsGated && report.message.contains("three times"), "{}", report.message);
+            assert!(plan.again.is_some_and(|again| again <= s(3_600) && again > s(3_500)), "{plan:?}");
+        }
+    }
+    assert_eq!(passed, [true, true, true, true, false, false]);
+    remembered(&mut cluster).proved = Some(s(100 + 4_000));
+    let plan = cluster.plan_at(ROW, &key, s(100 + 4_000));
+    assert!(matches!(&plan.ops[..], [Op::Delete { .. }]), "{plan:?}");
+}
+
+/// However many of one namespace wait, and however long, the others' first come in the same pass.
+#[test]
+fn no_namespace_waits_for_the_many_of_another_one() {
+    let mut cluster = cluster();
+    for number in 0..200 {
+        cluster.see(Kind::Pod, pod(&format!("p{number}"), Some(("apps/v1", "ReplicaSet", "many"))));
+    }
+    let mut late = pod("late", Some(("apps/v1", "ReplicaSet", "few")));
+    late["metadata"]["namespace"] = json!("other");
+    late["metadata"]["creationTimestamp"] = json!("2026-01-01T00:10:00Z");
+    cluster.see(Kind::Pod, late);
+    remembered(&mut cluster).proved = Some(s(99));
+    let ops = plan(&cluster).ops;
+    assert_eq!(ops.len(), 10);
+    assert!(ops.iter().any(|op| matches!(op, Op::Delete { uid, .. } if uid == "late")), "{ops:?}");
 }

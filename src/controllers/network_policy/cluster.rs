@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::facts::facts;
+use super::facts::of_platform;
 use super::{kaos, plan};
 use crate::controllers::network_policy::memory::{Context, Plan};
 use crate::controllers::scaffold::plan::{Op, Report};
@@ -118,12 +118,13 @@ pub(super) fn plan(cx: &Context<'_>, which: Which, level: TrustLevel) -> Plan {
     Plan { again, ..Plan::of(ops) }
 }
 
-/// What is left to NetworkPolicies is what those of ours let any agent of the namespace reach.
+/// What is left to NetworkPolicies is what those of ours let any agent of the namespace reach by the platform's word, and by what Agents of KAOS name in
+/// the namespace itself. Where a namespace says itself that its identity provider is, or its collector, the platform has to name it, too.
 fn deny(cx: &Context<'_>, level: TrustLevel) -> Value {
     let namespace = &cx.key.namespace;
-    let links = plan::agents(cx.store, namespace).flat_map(|workload| kaos::wired(cx, &workload)).collect();
-    let (facts, _) = facts(cx, namespace, links);
-    cluster_deny(namespace, level == TrustLevel::EnforcedAll, &facts)
+    let links: Vec<_> =
+        plan::agents(cx.store, namespace).flat_map(|workload| kaos::wired_by_platform(cx, &workload)).collect();
+    cluster_deny(namespace, level == TrustLevel::EnforcedAll, &of_platform(cx, namespace, &links))
 }
 
 fn object(cx: &Context<'_>) -> Key {

@@ -87,7 +87,7 @@ fn routes<'a>(store: &'a Store, namespace: &str) -> Option<&'a Routes> {
 }
 
 /// A place that a namespace names.
-fn card_peer(host: &Host, by: &str) -> CardPeer {
+pub(super) fn card_peer(host: &Host, by: &str) -> CardPeer {
     match &host.whom {
         At::Service { namespace, name } => CardPeer {
             whom: PeerWhom::Service {
@@ -194,8 +194,8 @@ pub(super) fn told(cx: &Context<'_>, policy: &PolicyRef<'_>, left: &[String]) ->
     let more = left.len().saturating_sub(TOLD);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let message = format!(
-        "the agent is open to what it declares, and some of that opens nobody: {}{more}. What to do: name a Service or an address there, or allow it with a \
-         NetworkPolicy of your own in namespace {}",
+        "some of what the agent declares opens nobody: {}{more}. What to do: name a Service or an address there, or allow it with a NetworkPolicy of your \
+         own in namespace {}",
         left.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; "),
         cx.key.namespace
     );

@@ -1,11 +1,14 @@
 //! From what is known of the cluster to what policies are made from; pure.
 //!
-//! In: EndpointSlices of the API server, Services, and the platform file. Out: [`Facts`]. Promise: a Service that is not known, or that selects
-//! nothing, opens nothing; a name outside of the cluster neither, because NetworkPolicies know no names.
+//! In: the EndpointSlice of the API server, Services, the platform file, and what holds in the namespace. Out: [`Facts`]. Promises: a Service that is
+//! not known, or that selects nothing, opens nothing; a name outside of the cluster neither, because NetworkPolicies know no names; nor does an address
+//! that nodes use for themselves, whoever writes it. In the tier of administrators a namespace's own word opens no way out of it ([`of_platform`]).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
+use super::declared::card_peer;
+use crate::api::routes::Host;
+use crate::config::layers::Layer;
 use crate::config::trust::{CardPeer, PeerWhom, VerifiedPeers};
 use crate::controllers::network_policy::memory::Context;
 use crate::policy::desired::{self, Facts, Peer, Port, PortName, Whom};
@@ -17,24 +20,52 @@ const DNS: [(&str, &str); 3] =
 /// Where a DNS cache of each node answers (`k8s.io` addon `nodelocaldns`).
 const NODE_LOCAL: &str = "169.254.20.10/32";
 
-/// What the policies of a namespace are made from, and whether a Service is among it: those may change without bringing us back.
+/// What policies are made from.
+pub(super) struct Made {
+    pub(super) facts: Facts,
+    /// A Service is among it: those may change without bringing us back.
+    pub(super) services: bool,
+    /// How many of whom the workload reaches besides have no room.
+    left: usize,
+}
+
+impl Made {
+    /// What has no room, in sentences without a full stop.
+    pub(super) fn left(&self) -> Vec<String> {
+        let sentence =
+            |count: usize| format!("{count} of whom its Agent of KAOS names: one policy has no room for so many");
+        Some(self.left).filter(|count| *count > 0).map(sentence).into_iter().collect()
+    }
+}
+
+/// What the NetworkPolicies of a namespace are made from.
 ///
-/// `besides`: whom the workload of which a policy is made reaches besides what every one of its namespace does.
-pub(super) fn facts(cx: &Context<'_>, namespace: &str, besides: Vec<CardPeer>) -> (Facts, bool) {
+/// `besides`: whom the workload of which a policy is made reaches besides what every one of its namespace does, as far as one policy has room.
+pub(super) fn facts(cx: &Context<'_>, namespace: &str, besides: &[CardPeer]) -> Made {
+    let known = besides.iter().filter_map(|one| peer(cx.store, one));
+    let (known, left) = desired::fitting(known);
+    Made { left, ..made(cx, &needed(cx, namespace, |_| true), (besides, known)) }
+}
+
+/// The same by the platform's word alone, but for `besides`.
+pub(super) fn of_platform(cx: &Context<'_>, namespace: &str, besides: &[CardPeer]) -> Facts {
+    let known = besides.iter().filter_map(|one| peer(cx.store, one)).collect();
+    let needed = needed(cx, namespace, |layer| *layer <= Layer::PlatformFile);
+    made(cx, &needed, (besides, known)).facts
+}
+
+/// `known` are those of `besides` that are opened.
+fn made(cx: &Context<'_>, needed: &[CardPeer], (besides, known): (&[CardPeer], Vec<Peer>)) -> Made {
     let trust = cx.facts.platform.cards().trust;
-    let needed = needed(cx, namespace);
-    let mut egress: Vec<CardPeer> = trust.egress;
-    egress.extend(needed);
-    egress.extend(besides);
+    let named = || trust.egress.iter().chain(needed);
     let is_service = |peer: &CardPeer| matches!(peer.whom, PeerWhom::Service { .. });
-    let by_name = |peers: &[CardPeer]| peers.iter().any(is_service);
     // Who is reached by a name has it resolved; one that is not there needs none.
-    let names = egress.iter().any(|one| is_service(one) && peer(cx.store, one).is_some());
-    let services = by_name(&egress) || by_name(&trust.ingress) || trust.dns;
+    let names = named().chain(besides).any(|one| is_service(one) && peer(cx.store, one).is_some());
+    let services = trust.dns || named().chain(besides).chain(&trust.ingress).any(is_service);
     let facts = Facts {
         operators: BTreeSet::from([cx.store.operator_namespace().to_owned()]),
         api_server: cx.store.api_server(),
-        egress: egress.iter().filter_map(|one| peer(cx.store, one)).collect(),
+        egress: named().filter_map(|one| peer(cx.store, one)).chain(known).collect(),
         dns: if trust.dns || names { dns(cx.store) } else { Vec::new() },
         ingress: trust.ingress.iter().filter_map(|one| peer(cx.store, one)).collect(),
         verified: match trust.verified_peers {
@@ -44,40 +75,24 @@ pub(super) fn facts(cx: &Context<'_>, namespace: &str, besides: Vec<CardPeer>) -
             VerifiedPeers::All => desired::VerifiedPeers::All,
         },
     };
-    (facts, services)
+    Made { facts, services, left: 0 }
 }
 
-/// What an injected Pod needs to become ready: the identity provider, and where its traces go.
-fn needed(cx: &Context<'_>, namespace: &str) -> Vec<CardPeer> {
+/// What an injected Pod needs to become ready: the identity provider, and where its traces go; `counts` says whose word does.
+fn needed(cx: &Context<'_>, namespace: &str, counts: fn(&Layer) -> bool) -> Vec<CardPeer> {
     let resolved = cx.facts.snapshot.namespace(namespace).map(|view| &view.resolved);
-    let traces = resolved.and_then(|resolved| resolved.trace.endpoint.value.as_deref());
-    let tokens = resolved.map(|resolved| resolved.token_exchange.token_url.value.as_str());
+    let traces = resolved.map(|resolved| &resolved.trace.endpoint).filter(|field| counts(&field.layer));
+    let tokens = resolved.map(|resolved| &resolved.token_exchange.token_url).filter(|field| counts(&field.layer));
+    let traces = traces.and_then(|field| field.value.as_deref());
+    let tokens = tokens.map(|field| field.value.as_str());
     let keycloak = cx.facts.platform.keycloak().url.as_str();
-    [Some(keycloak), tokens, traces].into_iter().flatten().filter_map(of_url).collect()
+    [Some(keycloak), tokens, traces].into_iter().flatten().filter_map(|url| of_url(url, namespace)).collect()
 }
 
-/// Whom a URL leads to: a Service of the cluster, or an address.
-pub(super) fn of_url(url: &str) -> Option<CardPeer> {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
-    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, port)) => (host, port.strip_prefix(':')),
-        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-    };
-    let default = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
-    let port = port.map_or(Some(default), |port| port.parse().ok())?;
-    let whom = match host.parse::<IpAddr>() {
-        Ok(address) => PeerWhom::Block(desired::block(address)),
-        Err(_) => {
-            let mut parts = host.split('.');
-            let (name, namespace) = (parts.next()?, parts.next()?);
-            // `name.namespace` and `name.namespace.svc…`; anything else is a name of the world outside.
-            parts.next().is_none_or(|kind| kind == "svc").then_some(())?;
-            PeerWhom::Service { namespace: namespace.to_owned(), name: name.to_owned() }
-        }
-    };
-    Some(CardPeer { whom, ports: vec![port] })
+/// Whom a URL leads to, for whoever looks it up in that namespace: a Service of the cluster, or an address that is no node's own.
+pub(super) fn of_url(url: &str, namespace: &str) -> Option<CardPeer> {
+    let host = Host::of_url(url).ok().flatten()?;
+    Some(card_peer(&host, namespace))
 }
 
 /// Whom that means, as far as it is known.
@@ -130,6 +145,7 @@ pub(super) fn dns(store: &Store) -> Vec<Peer> {
 mod tests {
     use super::*;
 
+    /// Addresses at which a node tells who may do what in its cloud are opened by nobody's URL.
     #[test]
     fn a_url_leads_to_a_service_or_an_address_or_outside() {
         let service = |namespace: &str, name: &str, port| {
@@ -146,11 +162,15 @@ mod tests {
             ("http://u:p@10.1.2.3:8080/x", block("10.1.2.3/32", 8080)),
             ("http://[fd00::1]:8080", block("fd00::1/128", 8080)),
             ("http://[::ffff:10.0.0.1]", block("10.0.0.1/32", 80)),
+            ("collector:4317", service("team", "collector", 4317)),
             ("https://login.example.com/x", None),
             ("http://localhost:8080", None),
+            ("http://169.254.169.254", None),
+            ("http://[fe80::1]:8080/x", None),
+            ("http://[::ffff:169.254.169.254]/latest", None),
             ("", None),
         ] {
-            assert_eq!(of_url(url), wanted, "{url}");
+            assert_eq!(of_url(url, "team"), wanted, "{url}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What an Agent of KAOS is wired to, as what its Pods reach under enforcement.
 //!
-//! In: the workload, the store. Out: Services of its namespace, by the names that the Agent's own variables have, and where its traces go.
+//! In: the workload, the store. Out: Services of its namespace, by the names that the Agent's own variables have, and where its traces go: where the
+//! Agent says, or in the tier of administrators where the platform says.
 //! Promises: the same fields that make its environment open its way, so that nobody repeats them in `cards.restrictiveEgress`; a name that
 //! nothing has opens nothing; a workload that no Agent of KAOS controls gets nothing.
 
@@ -20,6 +21,11 @@ pub(super) fn workload_of(agent: &str) -> String {
 /// Whom the Agent behind a workload is wired to.
 pub(super) fn wired(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<CardPeer> {
     links(cx, workload).into_iter().map(|(_, peer)| peer).collect()
+}
+
+/// The same, with the platform's collector in place of one that the Agent names itself: nobody of those is outside of its namespace by its own word.
+pub(super) fn wired_by_platform(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<CardPeer> {
+    found(cx, workload, |_| None).into_iter().map(|(_, peer)| peer).collect()
 }
 
 /// The Agent behind a workload: the one that controls it.
@@ -43,6 +49,15 @@ pub(super) fn peer_of(namespace: &str, agent: &str) -> CardPeer {
 
 /// The same, each with the member of the Agent's `spec` that names it.
 pub(super) fn links(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<(&'static str, CardPeer)> {
+    found(cx, workload, |spec| spec.pointer("/config/telemetry/endpoint").and_then(Value::as_str))
+}
+
+/// `collector`: the one that counts of those that the Agent names.
+fn found(
+    cx: &Context<'_>,
+    workload: &WorkloadRef<'_>,
+    collector: fn(&Value) -> Option<&str>,
+) -> Vec<(&'static str, CardPeer)> {
     let Key { namespace, .. } = cx.key;
     let Some(agent) = agent_of(cx.store, namespace, workload) else { return Vec::new() };
     let spec = &*agent.seen.spec;
@@ -61,10 +76,11 @@ pub(super) fn links(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<(&'stat
     let platform = cx.facts.platform.kaos();
     let own = crate::api::kaos_tools::shape::Telemetry {
         enabled: spec.pointer("/config/telemetry/enabled").and_then(Value::as_bool).unwrap_or(false),
-        endpoint: text("/config/telemetry/endpoint").map(str::to_owned),
+        endpoint: collector(spec).map(str::to_owned),
     };
     let says = spec.pointer("/config/telemetry").is_some_and(Value::is_object);
-    let traces = platform.telemetry.effective(says.then_some(&own)).flatten().and_then(super::facts::of_url);
+    let traces = platform.telemetry.effective(says.then_some(&own)).flatten();
+    let traces = traces.and_then(|url| super::facts::of_url(url, namespace));
     let traces = traces.map(|peer| ("config.telemetry", peer));
     api.chain(tools).chain(peers).chain(traces).collect()
 }

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::facts::Made;
 use super::{declared, facts};
 use crate::config::trust::VerifiedPeers;
 use crate::controllers::network_policy::memory::Context;
@@ -41,19 +42,19 @@ pub(super) fn of(
     cx: &Context<'_>,
     (workload, selector): (&WorkloadRef<'_>, &Value),
     (held, opens): (bool, bool),
-    facts: &Facts,
+    made: &Made,
 ) -> Wanted {
     match (held, opens) {
         (true, _) => Wanted::of(closed(selector)),
-        (false, false) => Wanted::of(restrictive(selector, facts)),
+        (false, false) => Wanted { left: made.left(), ..Wanted::of(restrictive(selector, &made.facts)) },
         (false, true) if is_by_declaration(cx) => by_declaration(cx, workload, selector),
-        (false, true) => Wanted::of(permissive(selector, facts)),
+        (false, true) => Wanted::of(permissive(selector, &made.facts)),
     }
 }
 
 fn by_declaration(cx: &Context<'_>, workload: &WorkloadRef<'_>, selector: &Value) -> Wanted {
     // Its links are among what it declares.
-    let (facts, _) = facts::facts(cx, &cx.key.namespace, Vec::new());
+    let Made { facts, .. } = facts::facts(cx, &cx.key.namespace, &[]);
     // Whoever is verified resolves names, as under every other value.
     let facts = Facts { dns: facts::dns(cx.store), ..facts };
     let declared::Found { declared, mut left } = declared::of(cx, workload);

@@ -32,7 +32,7 @@ use crate::domain::trust::TrustLevel;
 use crate::domain::workload::WorkloadKind;
 use crate::policy::desired::{default_deny, is_permissive, normal};
 use crate::store::objects::{CardRef, PolicyRef, WorkloadRef};
-use crate::store::{Key, Kind, PodPhase, Store, Trust};
+use crate::store::{Key, Kind, Store, Trust};
 
 /// The controller's name.
 pub const NAME: Name = Name::new("network-policy");
@@ -73,7 +73,14 @@ fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
             keys.extend(cluster::items(store, namespace));
             keys
         }
-        Kind::NetworkPolicy if name.ends_with(keys::SUFFIX_SIGNATURE_POLICY) => vec![key.clone(), deny(namespace)],
+        Kind::NetworkPolicy if name.ends_with(keys::SUFFIX_SIGNATURE_POLICY) => {
+            let mut keys = vec![key.clone(), deny(namespace)];
+            // Somebody else's of such a name may open who is cut off, too.
+            if is_foreign(store, key) && has_ours(store, namespace) {
+                keys.extend(of_namespace(store, namespace));
+            }
+            keys
+        }
         Kind::ClusterNetworkPolicy => cluster::touched(name),
         // It may open who is cut off.
         Kind::NetworkPolicy if has_ours(store, namespace) => of_namespace(store, namespace),
@@ -105,6 +112,11 @@ fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A policy of that name is there, and is not ours.
+fn is_foreign(store: &Store, key: &Key) -> bool {
+    store.network_policy(&key.namespace, &key.name).is_some_and(|policy| !policy.seen.is_ours())
 }
 
 fn deny(namespace: &str) -> Key {
@@ -173,8 +185,8 @@ fn of_deny(cx: &Context<'_>, level: TrustLevel) -> Plan {
         }
         return stored.filter(|policy| policy.seen.is_ours()).map_or_else(Plan::nothing, |policy| delete(cx, &policy));
     }
-    let (facts, _) = facts(cx, &cx.key.namespace, Vec::new());
-    let wanted = default_deny(level == TrustLevel::EnforcedAll, quarantine::held(cx), &facts);
+    let made = facts(cx, &cx.key.namespace, &[]);
+    let wanted = default_deny(level == TrustLevel::EnforcedAll, quarantine::held(cx), &made.facts);
     let plan = match stored {
         Some(policy) if !policy.seen.is_ours() => {
             foreign(cx, &policy, "every new Pod for which trust is enforced waits")
@@ -224,15 +236,22 @@ fn is_opened(cx: &Context<'_>) -> bool {
         let policy = cx.store.network_policy(namespace, &key.name);
         let spec = policy.as_ref().and_then(|policy| policy.seen.spec.as_deref());
         let is_foreign = policy.as_ref().is_some_and(|policy| !policy.seen.is_ours() && !policy.seen.is_upstreams());
-        let is_unread = policy.as_ref().is_some_and(|policy| policy.seen.over.is_some());
-        let opened =
-            failed || is_foreign || is_unread || workload.seen.selector.is_none() || spec.is_some_and(is_permissive);
+        // What the Go operator left is taken over, whatever it says.
+        let is_left = |policy: &PolicyRef<'_>| policy.seen.over.is_some() && !policy.seen.is_upstreams();
+        let is_unread = policy.as_ref().is_some_and(is_left);
+        // Where another workload has the policy of that name, none will open this one.
+        let is_its = namesakes(cx, workload.name).next().is_some_and(|(first, _)| first.uid == workload.uid);
+        let opened = failed
+            || is_foreign
+            || is_unread
+            || !is_its
+            || workload.seen.selector.is_none()
+            || spec.is_some_and(is_permissive);
         let mut pods = cx.store.pods_of(namespace, &workload);
         let labelled = pods.all(|pod| {
             let runs_as = pod.seen.endpoint.as_ref().and_then(|endpoint| endpoint.account.as_deref());
-            let is_over = pod.seen.terminating || matches!(pod.seen.phase, PodPhase::Succeeded | PodPhase::Failed);
             pod.seen.verified
-                || is_over
+                || !pod.seen.is_alive()
                 || runs_as != Some(account)
                 || looks::failure_of_label(cx.memory, namespace, pod.name).is_some()
         });
@@ -240,16 +259,23 @@ fn is_opened(cx: &Context<'_>) -> bool {
     })
 }
 
+/// The agents of that name that have a card, each with it: the first has the policy.
+fn namesakes<'a>(cx: &Context<'a>, name: &str) -> impl Iterator<Item = (WorkloadRef<'a>, CardRef<'a>)> {
+    let named = move |kind: WorkloadKind| cx.store.workload(Kind::of_workload(kind)?, &cx.key.namespace, name);
+    KINDS.into_iter().filter_map(named).filter_map(move |workload| with_card(cx, workload))
+}
+
+/// An agent that stays, with the card that counts for it.
+fn with_card<'a>(cx: &Context<'a>, workload: WorkloadRef<'a>) -> Option<(WorkloadRef<'a>, CardRef<'a>)> {
+    let card = trust::card_of(cx.store, &cx.key.namespace, &workload)?;
+    (is_agent(&workload) && !workload.seen.deleting).then_some((workload, card))
+}
+
 /// The workload that has the policy of that name, with its card.
 fn subject<'a>(cx: &Context<'a>) -> Option<(WorkloadRef<'a>, CardRef<'a>)> {
     let Key { namespace, name } = cx.key;
     let short = name.strip_suffix(keys::SUFFIX_SIGNATURE_POLICY)?;
-    let with_card = |workload: WorkloadRef<'a>| {
-        let card = trust::card_of(cx.store, namespace, &workload)?;
-        (is_agent(&workload) && !workload.seen.deleting).then_some((workload, card))
-    };
-    let named = |kind: WorkloadKind| cx.store.workload(Kind::of_workload(kind)?, namespace, short);
-    let found = KINDS.into_iter().filter_map(named).find_map(with_card);
+    let found = namesakes(cx, short).next();
     // A name that was shortened is nobody's own.
     found.or_else(|| {
         // Everybody of the namespace is asked, so only then.
@@ -257,8 +283,26 @@ fn subject<'a>(cx: &Context<'a>) -> Option<(WorkloadRef<'a>, CardRef<'a>)> {
             return None;
         }
         let cut = agents(cx.store, namespace).filter(|workload| workload.name.len() > short.len());
-        cut.filter(|workload| policy_of(workload.name) == **name).find_map(with_card)
+        cut.filter(|workload| policy_of(workload.name) == **name).find_map(|workload| with_card(cx, workload))
     })
+}
+
+/// Says to every other agent of that name that it has no policy, since one of each name is all that there is.
+fn without(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Vec<Op> {
+    let (kind, name) = (workload.seen.kind.as_str(), workload.name);
+    let others = namesakes(cx, name).filter(|(other, _)| other.uid != workload.uid);
+    let told = others.map(|(other, _)| {
+        let message = format!(
+            "{kind} {name} has NetworkPolicy {}, which is that of this name, so {} {name} has none: it stays cut off, whatever its AgentCard proves. What \
+             to do: rename one of the two",
+            cx.key.name,
+            other.seen.kind.as_str(),
+        );
+        let about = Key::new(&cx.key.namespace, name);
+        let (kind, uid, since) = (other.kind, other.uid.to_owned(), String::new());
+        Op::Report(Report { kind, about, uid, reason: Reason::NameConflict, message, since })
+    });
+    told.collect()
 }
 
 fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
@@ -276,7 +320,7 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
         plan.ops.extend(left(cx, level, left_by(cx).as_ref()));
         return plan;
     };
-    let (facts, services) = facts(cx, &cx.key.namespace, kaos::wired(cx, &workload));
+    let made = facts(cx, &cx.key.namespace, &kaos::wired(cx, &workload));
     let opens = match trust::of_workload(cx.store, &cx.key.namespace, &workload) {
         Trust::Account(_) => true,
         Trust::None => false,
@@ -285,10 +329,10 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     };
     let is_held =
         trust::quarantine(cx.store, &cx.key.namespace).is_some_and(|quarantine| quarantine.holds(workload.name));
-    let wanted = opening::of(cx, (&workload, &selector), (is_held, opens), &facts);
+    let wanted = opening::of(cx, (&workload, &selector), (is_held, opens), &made);
     let spec = &wanted.spec;
     // Who names it, and where those are whom it names, may change without bringing us back.
-    let again = (services || wanted.says.is_some()).then_some(SERVICES);
+    let again = (made.services || wanted.says.is_some()).then_some(SERVICES);
     let cut = stored.as_ref().filter(|policy| !opens && !is_held && policy.seen.is_ours() && is_same(policy, spec));
     let (stuck, look) = match cut {
         Some(policy) => not_ready(cx, &workload, policy),
@@ -296,8 +340,17 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     };
     let again = again.into_iter().chain(look).min();
     let note = Note { opened: Some(opens && !is_held), ..Note::default() };
-    let ops = match stored {
+    let mut ops = match stored {
+        // The policy of quarantine holds its Pods, and none that would open nothing is needed beside it.
+        None if is_held => Vec::new(),
         None => vec![create(cx, of_card(&card, wanted.says.as_deref()), spec)],
+        Some(policy) if policy.seen.is_ours() && policy.seen.over.is_some() && is_held => {
+            // What it opens nobody knows, so it goes; not before the policy of quarantine is there.
+            if !quarantine::stands(cx) {
+                return Plan { note, ..Plan::later(AGAIN) };
+            }
+            delete(cx, &policy).ops
+        }
         Some(policy) if policy.seen.is_ours() && policy.seen.over.is_some() => {
             unread::own(cx, &policy).into_iter().collect()
         }
@@ -314,6 +367,7 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
         Some(policy) if policy.seen.is_upstreams() => vec![take_over(cx, &policy, &card, &wanted)],
         Some(policy) => return foreign(cx, &policy, "the agent stays cut off until it is gone"),
     };
+    ops.extend(without(cx, &workload));
     Plan { again, note, ..Plan::of(ops) }
 }
 

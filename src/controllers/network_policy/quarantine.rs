@@ -1,8 +1,8 @@
 //! The NetworkPolicy that cuts off who is in quarantine.
 //!
 //! In: who of the namespace is in quarantine, and the Pods that carry the label of it. Out: the policy made, changed, deleted. Promises: it stands in
-//! every namespace that is served, whether trust is enforced there or not; it goes last, when no Pod carries the label any more and the deny holds
-//! every Pod again, so that no Pod is ever held by neither.
+//! every namespace that is served, whether trust is enforced there or not; it goes last, when no Pod that may reach somebody carries the label any more
+//! and the deny holds every Pod again, so that no such Pod is ever held by neither. Nobody takes the label off one that has ended, so it holds up nothing.
 
 use std::time::Duration;
 
@@ -44,12 +44,16 @@ pub(super) fn plan(cx: &Context<'_>) -> Plan {
     Plan::of(written.into_iter().chain([told]).collect())
 }
 
+/// Whether it is there, and ours.
+pub(super) fn stands(cx: &Context<'_>) -> bool {
+    let policy = cx.store.network_policy(&cx.key.namespace, keys::QUARANTINE_POLICY);
+    policy.is_some_and(|policy| policy.seen.is_ours() && !policy.seen.deleting)
+}
+
 /// What the deny leaves to this policy.
 pub(super) fn held(cx: &Context<'_>) -> Held {
-    let namespace = &cx.key.namespace;
-    let policy = cx.store.network_policy(namespace, keys::QUARANTINE_POLICY);
-    let stands = policy.is_some_and(|policy| policy.seen.is_ours() && !policy.seen.deleting);
-    match trust::quarantine(cx.store, namespace) {
+    let stands = stands(cx);
+    match trust::quarantine(cx.store, &cx.key.namespace) {
         Some(quarantine) if quarantine.everybody => Held::Everybody,
         Some(_) if stands => Held::Labelled,
         None if stands && is_any_labelled(cx) => Held::Labelled,
@@ -58,7 +62,7 @@ pub(super) fn held(cx: &Context<'_>) -> Held {
 }
 
 fn is_any_labelled(cx: &Context<'_>) -> bool {
-    cx.store.agent_pods(&cx.key.namespace).any(|pod| pod.seen.quarantined.is_some() && !pod.seen.terminating)
+    cx.store.agent_pods(&cx.key.namespace).any(|pod| pod.seen.quarantined.is_some() && pod.seen.is_alive())
 }
 
 /// Whether the deny, as it stands, leaves Pods to this policy.

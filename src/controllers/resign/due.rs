@@ -85,6 +85,19 @@ fn wanted(known: &Known<'_>) -> Due {
     if known.now < begins { Due::At(begins) } else { Due::Now(cause) }
 }
 
+/// Whether half of the time before the end is over, so that a restart that is still to come may come too late; `awaited`: for so many seconds nobody has
+/// vouched for the signature.
+pub(super) fn is_late(known: &Known<'_>, awaited: i64) -> bool {
+    let half = grace(known) / 2;
+    match known.stands {
+        Stands::Lost => awaited >= half,
+        Stands::Until { leaf, authority, .. } => {
+            let (horizon, _) = horizon(leaf, authority, known.tolerance);
+            known.now >= horizon.saturating_sub(half)
+        }
+    }
+}
+
 /// The time before the end: what is set, and at most a quarter of the time that the signature counts.
 fn grace(known: &Known<'_>) -> i64 {
     let most = seconds(known.grace);

@@ -1,14 +1,15 @@
 //! What to do about the signature of one AgentCard's workload.
 //!
 //! In: the card, its workload, and how its signature stands. Out: the Pod template changed and the Event, a place in the queue, or nothing.
-//! Promises: a restart under way keeps its place among what rolls, for an hour at most, also for another leader; what cannot roll is left
+//! Promises: a restart under way keeps its place among what rolls, for an hour at most, also for another leader and whatever the workload's annotations
+//! say; a rollout of somebody else's that failed stops none; what waits for its turn until it may come too late is said; what cannot roll is left
 //! alone, and said where a person has to do it; what signs anew by itself is never restarted, and said when it has not.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::due::{Due, Known, SPREAD, due, end, second, text};
+use super::due::{Due, Known, SPREAD, due, end, is_late, second, text};
 use crate::admission::inject::needs;
 use crate::controllers::looks;
 use crate::controllers::resign::memory::{Context, Plan, Resign};
@@ -37,6 +38,10 @@ const AGAIN: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A restart that is not over after so many seconds keeps its place no longer.
 const KEEPS: i64 = 3_600;
+/// The same on the clock of plans.
+const KEPT: Duration = Duration::from_secs(3_600);
+/// What says that it was restarted later than so many seconds from now was not written by us: our clocks do not differ by more.
+const AHEAD: i64 = 60;
 /// The same for what was under way when this term began, while nobody has judged its card: twice the longest period of a card.
 const UNJUDGED: Duration = Duration::from_secs(600);
 
@@ -74,17 +79,19 @@ fn plan(cx: Context<'_>) -> Plan {
     let mut note = Note { resigned: before.resigned.filter(|_| !came_to_nothing(&cx)), ..Note::default() };
     let is_rolling = rolls(&workload) && !workload.seen.rollout.is_complete();
     let trigger = template.annotations.get(keys::ANNOTATION_RESIGN_TRIGGER);
+    // Whoever led before may have begun it. Since when it rolls is read off no annotation: a workload's owner may write the same again and again.
+    note.rolls = (trigger.is_some() && is_rolling).then(|| before.rolls.unwrap_or(cx.now));
+    let keeps = |most: Duration| note.rolls.is_some_and(|since| cx.now.saturating_sub(since) < most);
     let Some(signing) = looks::signing(cx.memory, cx.key) else {
-        // Whoever led before may have begun it, and the time by which that is told comes with the first judgement.
-        note.rolls = (trigger.is_some() && is_rolling).then(|| before.rolls.unwrap_or(cx.now));
-        note.rolling = note.rolls.is_some_and(|since| cx.now.saturating_sub(since) < UNJUDGED);
+        // The time by which that is told comes with the first judgement.
+        note.rolling = keeps(UNJUDGED);
         return Plan { again: Some(AGAIN), note, ..Plan::nothing() };
     };
     note.awaiting = (signing.stands == Stands::Lost).then(|| before.awaiting.unwrap_or(cx.now));
     let now = signing.read.saturating_add(seconds(cx.now.saturating_sub(signing.at)));
-    let triggered = trigger.and_then(second);
+    let triggered = trigger.and_then(second).filter(|then| *then <= now.saturating_add(AHEAD));
     let is_recent = triggered.is_some_and(|then| now.saturating_sub(then) < KEEPS);
-    if is_recent && is_rolling {
+    if is_recent && is_rolling && keeps(KEPT) {
         return Plan { again: Some(AGAIN), note: Note { rolling: true, ..note }, ..Plan::nothing() };
     }
     // What somebody takes back at once, such as a tool that owns the template, is not written again and again.
@@ -110,16 +117,20 @@ fn plan(cx: Context<'_>) -> Plan {
         Due::Now(_) if note.awaiting.is_some_and(|since| cx.now.saturating_sub(since) < PATIENCE) => {
             Plan { again: Some(AGAIN), note, ..Plan::nothing() }
         }
-        Due::Now(cause) => now_due(&cx, (&card, &workload), (signing, now, signs), cause, note),
+        Due::Now(cause) => {
+            let awaited = note.awaiting.map_or(0, |since| seconds(cx.now.saturating_sub(since)));
+            let late = is_late(&known, awaited);
+            now_due(&cx, (&card, &workload), (signing, now, signs), (cause, late), note)
+        }
     }
 }
 
-/// A restart is due.
+/// A restart is due; `late`: it may come too late if it waits on.
 fn now_due(
     cx: &Context<'_>,
     (card, workload): (&CardRef<'_>, &WorkloadRef<'_>),
     (signing, now, signs): (&Signing, i64, Signs),
-    cause: Cause,
+    (cause, late): (Cause, bool),
     note: Note,
 ) -> Plan {
     let later = |ops, note| Plan { ops, again: Some(AGAIN), note };
@@ -155,10 +166,11 @@ fn now_due(
     if !rolls(workload) {
         return later(Vec::new(), note);
     }
-    let memory = cx.memory;
-    let may = || turn(budget(cx.store.enrolled_count()), memory.rolling_besides(&item(cx)), memory.failed());
-    if !memory.surveyed || may() != Turn::Now {
-        return later(Vec::new(), Note { waits: true, ..note });
+    if !has_turn(cx) {
+        let waits = || report(Reason::ResignNotPossible, format!("{why}: {}", waiting(cx, workload)));
+        // Who rolls is not known a moment after a start.
+        let told = (late && cx.memory.surveyed).then(waits);
+        return later(told.into_iter().collect(), Note { waits: true, ..note });
     }
     let mut of_template = json!({keys::ANNOTATION_RESIGN_TRIGGER: text(now)});
     let mut of_workload = json!({keys::ANNOTATION_RESIGN_CAUSE: cause.as_str()});
@@ -176,7 +188,26 @@ fn now_due(
     let restart = Op::Merge { kind: workload.kind, key, patch };
     let told =
         report(Reason::ResignTriggered, format!("{why}: {kind} {name} is restarted, so that its Pods sign anew"));
-    later(vec![restart, told], Note { rolling: true, resigned: Some(cx.now), ..note })
+    later(vec![restart, told], Note { rolling: true, rolls: Some(cx.now), resigned: Some(cx.now), ..note })
+}
+
+/// Whether it may be restarted now, beside what rolls. Rollouts that failed are anybody's, and what is restarted here runs what it has run before.
+fn has_turn(cx: &Context<'_>) -> bool {
+    let (memory, failed) = (cx.memory, 0);
+    memory.surveyed && turn(budget(cx.store.enrolled_count()), memory.rolling_besides(&item(cx)), failed) == Turn::Now
+}
+
+/// What a restart waits for, in words.
+fn waiting(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> String {
+    let (kind, name) = (workload.seen.kind.as_str(), workload.name);
+    let (rolling, most) = (cx.memory.rolling_besides(&item(cx)), budget(cx.store.enrolled_count()));
+    format!(
+        "{kind} {name} is to be restarted and waits for {rolling} rollouts that are under way; {most} may be at once, and its signature may count no more \
+         before one of them is done. What to do: drawbridge status -A shows what rolls; end a rollout that hangs, or restart this one: kubectl -n \
+         {namespace} rollout restart {short}/{name}",
+        namespace = cx.key.namespace,
+        short = kind.to_lowercase(),
+    )
 }
 
 fn item(cx: &Context<'_>) -> Item {

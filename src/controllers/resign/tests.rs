@@ -381,7 +381,8 @@ fn what_is_paused_is_skipped_and_what_is_replaced_by_hand_is_told() {
 
 #[test]
 fn restarts_take_turns_with_every_other_rollout() {
-    let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
+    // It is due, and half of the grace is left.
+    let mut trial = Trial::new(json!({})).judged(ENDING, NOW - 451);
     for number in 0..5 {
         let item = Item { controller: Name::new("another"), key: Key::new("other", &number.to_string()) };
         trial.cluster.memory.takes_part(&item, Rollout { rolling: true, ..Rollout::default() });
@@ -396,6 +397,72 @@ fn restarts_take_turns_with_every_other_rollout() {
     let mut new = Trial::new(json!({})).judged(ENDING, NOW);
     new.cluster.memory.surveyed = false;
     assert!(new.plan(100).note.waits, "who rolls is not known yet");
+}
+
+/// Rollouts that exceeded their deadline are anybody's: two of one namespace would else end the trust of all that sign when they start.
+#[test]
+fn rollouts_of_others_that_failed_stop_no_restart() {
+    let mut trial = Trial::new(json!({})).judged(ENDING, NOW);
+    for number in 0..4 {
+        let item = Item { controller: Name::new("another"), key: Key::new("other", &number.to_string()) };
+        trial.cluster.memory.takes_part(&item, Rollout { failed: true, ..Rollout::default() });
+    }
+    let plan = trial.plan(100);
+    assert_eq!(trial.carried_out(&plan), [Reason::ResignTriggered]);
+}
+
+#[test]
+fn who_waits_for_a_turn_while_half_of_the_grace_goes_by_is_told_of() {
+    for (stands, soon, late) in [(ENDING, 100, 101), (Stands::Lost, 100 + 899, 100 + 900)] {
+        let mut trial = Trial::new(json!({})).judged(stands, NOW - 451);
+        for number in 0..5 {
+            let item = Item { controller: Name::new("another"), key: Key::new("other", &number.to_string()) };
+            trial.cluster.memory.takes_part(&item, Rollout { rolling: true, ..Rollout::default() });
+        }
+        assert_eq!(trial.plan(100).ops, []);
+        let plan = trial.plan(soon);
+        assert!(plan.ops.is_empty() && plan.note.waits, "{stands:?}: {plan:?}");
+        let plan = trial.plan(late);
+        let [Op::Report(report)] = &plan.ops[..] else { panic!("{stands:?}: {plan:?}") };
+        assert!(report.reason == Reason::ResignNotPossible && plan.note.waits, "{plan:?}");
+        for wanted in ["waits for 5 rollouts", "5 may be at once", "kubectl -n team rollout restart deployment/w"] {
+            assert!(report.message.contains(wanted), "{wanted}: {}", report.message);
+        }
+        // Nobody knows yet who rolls.
+        trial.cluster.memory.surveyed = false;
+        assert_eq!(trial.plan(late + 1).ops, []);
+    }
+}
+
+/// Annotations of a template are its owner's: neither a time that is yet to come nor one that is written again and again keeps a place.
+#[test]
+fn no_annotation_keeps_a_place_among_what_rolls() {
+    let at = |trigger: &str| {
+        json!({"metadata": {"generation": 2}, "spec": {"template": {"metadata": {"annotations": {
+            "agentcard.kagenti.dev/resign-trigger": trigger}}}}})
+    };
+    let healthy = Stands::Until { from: NOW - HOUR, leaf: NOW + DAY, authority: NOW + DAY };
+    let mut future = Trial::new(at("2999-01-01T00:00:00Z")).judged(healthy, NOW);
+    for now in [100, 4_000] {
+        let plan = future.plan(now);
+        assert!(!plan.note.rolling && plan.ops.is_empty(), "{now}: {plan:?}");
+    }
+    // Nor does it put off the restart that is due.
+    let mut due = Trial::new(at("2999-01-01T00:00:00Z")).judged(ENDING, NOW);
+    let plan = due.plan(100);
+    assert_eq!(due.carried_out(&plan), [Reason::ResignTriggered]);
+    // A clock that is a little behind is no forgery.
+    let mut near = Trial::new(at(&text(NOW + 30))).judged(healthy, NOW);
+    assert!(near.plan(100).note.rolling);
+
+    let mut again = Trial::new(at(&text(NOW))).judged(healthy, NOW);
+    for (now, rolling) in [(100, true), (3_000, true), (3_699, true), (3_700, false), (9_000, false)] {
+        let annotations = &mut again.object["spec"]["template"]["metadata"]["annotations"];
+        annotations["agentcard.kagenti.dev/resign-trigger"] = json!(text(NOW + i64::try_from(now).unwrap() - 100));
+        again.object["metadata"]["resourceVersion"] = json!((now + 10).to_string());
+        again.cluster.see(Kind::Deployment, again.object.clone());
+        assert_eq!(again.plan(now).note.rolling, rolling, "{now}");
+    }
 }
 
 /// A tool that owns the template takes the annotations back: that is no reason to restart again at once.

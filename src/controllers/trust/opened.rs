@@ -1,7 +1,7 @@
 //! What NetworkPolicies of others open of an agent that ours cut off.
 //!
-//! In: the selector of the agent's workload, and the NetworkPolicies of its namespace. Out: a sentence that names what is opened. NetworkPolicies
-//! add up, so nothing of that can be taken back; it can be said. Assumes: an agent's Pods have the labels that its workload selects by and the
+//! In: the selector of the agent's workload, and the NetworkPolicies of its namespace. Out: a sentence that names what is opened, and one of
+//! those that may open it and are not read. NetworkPolicies add up, so nothing of that can be taken back; it can be said. Assumes: an agent's Pods have the labels that its workload selects by and the
 //! type; a policy that selects by another label of theirs is found by `status` and `doctor`, which read the Pods. A port that a policy has by its name is
 //! told by that name, whether a container calls one so or not: whoever changes the Pod template may have it so at any time.
 
@@ -30,7 +30,7 @@ pub(in crate::controllers) fn by_others(
     if others.is_empty() {
         return None;
     }
-    // What is too large, or says what cannot be read, is judged by nobody here.
+    // What is over a bound is told apart ([`unread`]).
     let read = |list: &[PolicyRef<'_>]| {
         let of = |one: &PolicyRef<'_>| {
             let object =
@@ -63,4 +63,22 @@ pub(in crate::controllers) fn by_others(
         who.into_iter().collect::<Vec<_>>().join(", "),
         first.policy
     ))
+}
+
+/// Which NetworkPolicy of others is not read, and so may open whom ours cut off; nothing where all of them are.
+pub(in crate::controllers) fn unread(store: &Store, namespace: &str) -> Option<String> {
+    let mut all = store.network_policies(namespace).filter(|one| !one.seen.is_ours() && !one.seen.deleting);
+    let (name, over) = all.find_map(|one| Some((one.name, one.seen.over?)))?;
+    Some(format!(
+        "the agent is cut off, and NetworkPolicy {name} {}, so nobody knows whether that one opens it. {}",
+        over.sentence(),
+        remedy(namespace),
+    ))
+}
+
+/// What to do about NetworkPolicies that are not read.
+pub(in crate::controllers) fn remedy(namespace: &str) -> String {
+    format!(
+        "What to do: kubectl -n {namespace} get networkpolicies shows them all; delete those that are not needed, and make smaller what is too large"
+    )
 }

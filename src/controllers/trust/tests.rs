@@ -313,6 +313,39 @@ fn case_139_a_policy_of_its_name_that_is_somebody_elses_is_left_and_told() {
     );
 }
 
+/// Of two kinds of one name one has the policy; the other holds nobody up, and hears of it.
+#[test]
+fn a_namesake_of_another_kind_does_not_hold_up_what_cuts_off_and_is_told() {
+    let mut scene = Scene::new("");
+    scene.agent(Kind::Deployment, "w");
+    scene.card("w", false);
+    scene.put(
+        Kind::StatefulSet,
+        workload(Kind::StatefulSet, "w", json!({"spec": {"selector": {"matchLabels": {"app": "w", "kind": "set"}}}})),
+    );
+    let mut member = pod("w-0", "w");
+    member["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "w", "uid": "statefulsets-w", "controller": true}]);
+    scene.put(Kind::Pod, member);
+    let mut of_set = card("w", "True");
+    of_set["metadata"]["name"] = "set-card".into();
+    of_set["metadata"]["uid"] = "card-set".into();
+    of_set["spec"]["targetRef"]["kind"] = "StatefulSet".into();
+    of_set["status"]["targetUID"] = "statefulsets-w".into();
+    scene.put(Kind::AgentCard, of_set);
+    scene.level("enforced");
+    scene.settle();
+    assert!(scene.spec(DENY).is_some() && scene.is_labelled("w-0") && !scene.is_open("w"), "{:#?}", scene.objects);
+    assert!(scene.told.contains(&Reason::NameConflict));
+    let plan = scene.cluster.plan_at(network_policy::plan::ROW, &Key::new("team", "w-signature-policy"), s(100));
+    let [Op::Report(report)] = &plan.ops[..] else { panic!("{plan:?}") };
+    assert_eq!((report.kind, &*report.uid), (Kind::StatefulSet, "statefulsets-w"));
+    assert!(report.message.contains("Deployment w has NetworkPolicy w-signature-policy"), "{}", report.message);
+    // Once the first has no card any more, the policy is the other one's.
+    scene.lose(Kind::AgentCard, "w-card");
+    scene.settle();
+    assert!(scene.is_open("w"));
+}
+
 #[test]
 fn what_the_go_operator_made_is_taken_over_where_it_is() {
     let mut scene = Scene::new("");
@@ -441,6 +474,26 @@ fn cases_129_and_137_addresses_of_the_api_server_come_from_its_slices_and_follow
     tenants["metadata"]["namespace"] = "team".into();
     scene.put(Kind::EndpointSlice, tenants);
     assert_eq!(scene.settle(), Vec::<String>::new(), "of a tenant's slice nothing is taken");
+}
+
+/// `default` is a namespace as any other: whoever may write slices there says nothing of where the API server is.
+#[test]
+fn another_slice_of_the_api_server_s_service_in_default_changes_no_policy() {
+    let mut scene = Scene::new("");
+    scene.cluster.store.set_reach(Kind::ClusterNetworkPolicy, Reach::Listed);
+    let slice = |name: &str, address: &str| {
+        json!({"metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "endpoints": [{"addresses": [address]}], "ports": [{"port": 443, "protocol": "TCP"}]})
+    };
+    scene.put(Kind::EndpointSlice, slice("kubernetes", "192.0.2.1"));
+    scene.level("enforced");
+    scene.settle();
+    for name in ["x", "kubernetes-abcde", "kubernetes-v6", "a"] {
+        scene.put(Kind::EndpointSlice, slice(name, "198.51.100.77"));
+        assert_eq!(scene.settle(), Vec::<String>::new(), "{name}");
+    }
+    let mut others = scene.objects.iter().filter(|((kind, _), _)| *kind != Kind::EndpointSlice);
+    assert!(others.all(|(_, object)| !object.to_string().contains("198.51.100.77")));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::trust::TrustLevel;
 use crate::store::objects::{PodRef, PolicyRef, WorkloadRef};
-use crate::store::{Key, Kind, PodPhase, Store, Trust};
+use crate::store::{Key, Kind, Store, Trust};
 
 /// The controller's name.
 pub const NAME: Name = looks::TRUST_LABEL;
@@ -76,7 +76,7 @@ fn of_namespace(store: &Store, namespace: &str) -> Vec<Key> {
 
 fn plan(cx: Context<'_>) -> Plan {
     let Key { namespace, name } = cx.key;
-    let Some(pod) = cx.store.pod(namespace, name).filter(|pod| is_alive(pod)) else { return Plan::nothing() };
+    let Some(pod) = cx.store.pod(namespace, name).filter(|pod| pod.seen.is_alive()) else { return Plan::nothing() };
     let Some(level) = trust::level(&cx, namespace) else { return Plan::nothing() };
     let is_asked_for = || {
         let ours = |policy: PolicyRef<'_>| policy.seen.is_ours() && &**policy.name != keys::QUARANTINE_POLICY;
@@ -99,11 +99,6 @@ fn plan(cx: Context<'_>) -> Plan {
 pub(super) struct Change {
     pub(super) label: &'static str,
     pub(super) value: Option<String>,
-}
-
-/// It may still reach somebody.
-fn is_alive(pod: &PodRef<'_>) -> bool {
-    !pod.seen.terminating && !matches!(pod.seen.phase, PodPhase::Succeeded | PodPhase::Failed)
 }
 
 /// Whether a Pod is that of a verified agent; `None` while nothing can be said, and what was said stays.

@@ -1,6 +1,6 @@
-//! The ClusterNetworkPolicies that stand beside the NetworkPolicies which cut off agents, in the tier that no namespace's own word opens.
+//! The ClusterNetworkPolicies that stand beside the NetworkPolicies which cut off agents, in the tier that no namespace's own word opens to the outside.
 //!
-//! In: whom those let through. Out: the `spec` of one for a namespace. Promises: nothing is accepted here: what the NetworkPolicies of ours let through is left to them, and
+//! In: whom those let through by the platform's word, and within the namespace. Out: the `spec` of one for a namespace. Promises: nothing is accepted here: what the NetworkPolicies of ours let through is left to them, and
 //! the rest is denied, whatever other NetworkPolicies say; Pods with the trust label are not meant; what does not fit into the bounds of the API is left to NetworkPolicies at
 //! more ports rather than denied. What comes from outside of the cluster, and from Pods on a node's network, this API does not know: NetworkPolicies alone hold that.
 

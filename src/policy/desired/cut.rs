@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::domain::keys;
+use crate::policy::address::Block;
 
 /// Whom it cuts off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +42,8 @@ pub fn cut(spec: &Value, own: &str) -> Option<Cut> {
     let namespace = format!("/namespaceSelector/matchLabels/{}", keys::LABEL_NAMESPACE_NAME.replace('/', "~1"));
     let is_own = |peer: &Value| peer.pointer(&namespace).is_some_and(|name| name == own);
     let is_one = |peer: &Value| {
-        let cidr = peer.pointer("/ipBlock/cidr").and_then(Value::as_str).unwrap_or_default();
-        cidr.ends_with("/32") || cidr.ends_with("/128")
+        let block = peer.pointer("/ipBlock/cidr").and_then(Value::as_str).and_then(Block::read);
+        block.is_some_and(|block| block.first() == block.last())
     };
     let ingress = list(spec, "ingress").iter().all(|rule| peers(rule, "from", &is_own));
     let egress = list(spec, "egress").iter().all(|rule| !list(rule, "ports").is_empty() && peers(rule, "to", &is_one));

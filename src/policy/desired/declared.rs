@@ -1,4 +1,4 @@
-//! What opens a verified agent where only what is declared is open.
+//! What opens a verified agent where only what is declared is open, and how much of what an agent names itself one policy has room for.
 //!
 //! In: whom the agent's own declarations name, and who names it, each with the words of the declaration. Out: the `spec`, and for each of its rules which declarations
 //! made it. Promises: what an agent reaches that is not verified, it reaches; nobody comes in but those whom every opening lets in and verified
@@ -59,6 +59,24 @@ pub fn declared(selector: &Value, facts: &Facts, declared: &Declared) -> Opening
     let others = room.add(&declared.ingress, "from", &mut ingress);
     let spec = both(trusted(selector), ingress, egress);
     Opening { spec, says: json!({"egress": own, "ingress": others}), left: room.without }
+}
+
+/// Those of the peers whom an agent reaches by what it names for which one policy has room, and how many have none. The order of the peers means nothing,
+/// and they take at most [`LARGEST`] bytes.
+#[must_use]
+pub fn fitting(peers: impl IntoIterator<Item = Peer>) -> (Vec<Peer>, usize) {
+    let all: BTreeSet<Peer> = peers.into_iter().collect();
+    let (count, mut left) = (all.len(), LARGEST);
+    let fits = |peer: &Peer| match left.checked_sub(peer.rule("to").to_string().len()) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let fitting: Vec<Peer> = all.into_iter().filter(fits).collect();
+    let without = count - fitting.len();
+    (fitting, without)
 }
 
 /// What is left of the bytes that may be declared.

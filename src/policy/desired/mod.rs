@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::domain::keys;
 pub use cluster::{cluster_deny, cluster_quarantine};
 pub use cut::{Cut, cut};
-pub use declared::{Declaration, Declared, LARGEST, Opening, declared};
+pub use declared::{Declaration, Declared, LARGEST, Opening, declared, fitting};
 pub use normal::normal;
 
 /// What policies are made from.

@@ -205,7 +205,7 @@ fn whom_a_deny_cuts_off_is_read_off_it_and_one_that_opens_more_cuts_off_nobody()
     }
     let good = default_deny(false, Held::Nobody, &Facts { operators: [own.clone()].into(), ..facts() });
     type Change = fn(&mut Value);
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 11] = [
         ("another selector", |spec| spec["podSelector"]["matchLabels"]["app"] = json!("web")),
         ("another type", |spec| spec["podSelector"]["matchLabels"] = json!({"kagenti.io/type": "tool"})),
         ("another expression", |spec| {
@@ -219,6 +219,10 @@ fn whom_a_deny_cuts_off_is_read_off_it_and_one_that_opens_more_cuts_off_nobody()
         ("a network", |spec| {
             spec["egress"] = json!([{"ports": [{"port": 1}], "to": [{"ipBlock": {"cidr": "10.0.0.0/24"}}]}])
         }),
+        ("a network of IPv6 that is as long as an address of IPv4", |spec| {
+            spec["egress"] = json!([{"ports": [{"port": 1}], "to": [{"ipBlock": {"cidr": "2001:db8::/32"}}]}])
+        }),
+        ("no block", |spec| spec["egress"] = json!([{"ports": [{"port": 1}], "to": [{"ipBlock": {"cidr": "x/32"}}]}])),
     ];
     for (what, change) in changes {
         let mut spec = good.clone();
@@ -226,6 +230,22 @@ fn whom_a_deny_cuts_off_is_read_off_it_and_one_that_opens_more_cuts_off_nobody()
         assert_eq!(cut(&spec, &own), None, "{what}: {spec}");
     }
     assert_eq!((cut(&json!({}), &own), cut(&Value::Null, &own)), (None, None));
+}
+
+/// Whatever an agent names, its policy is one that is read, or it would be written again with every plan.
+#[test]
+fn whom_an_agent_names_takes_no_more_room_than_one_policy_has() {
+    let peer = |at: u16| Peer {
+        whom: Whom::Pods { namespace: "team".into(), labels: BTreeMap::from([("app".into(), format!("a{at}"))]) },
+        ports: vec![Port::tcp(8000)],
+    };
+    let (few, left) = fitting((0..5).map(peer));
+    assert_eq!((few.len(), left), (5, 0));
+    let (many, left) = fitting((0..300).map(peer));
+    assert_eq!((many.len() + left, many.is_empty()), (300, false));
+    let spec = restrictive(&selector(), &Facts { egress: many.clone(), ..facts() });
+    assert!(spec.to_string().len() < 16 * 1024, "{}", spec.to_string().len());
+    assert_eq!(fitting((0..300).rev().map(peer)), (many, left), "the order means nothing");
 }
 
 fn list_of<'v>(spec: &'v Value, key: &str) -> &'v [Value] {

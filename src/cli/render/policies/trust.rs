@@ -7,14 +7,16 @@
 //! | `drawbridge-trust-label` | that anybody but us puts the trust label on a Pod or takes it off ([`label`]) |
 //! | `drawbridge-trust-owners` | that who makes Pods in one namespace alone says that Kubernetes' controllers made an agent's Pod ([`owners`]) |
 //! | `drawbridge-trust-cards` | that anybody but us writes the status of an AgentCard, or our finalizers ([`cards`]) |
-//! | `drawbridge-trust-switch` | that who holds rights in one namespace alone changes how far trust is enforced there ([`switch`]) |
+//! | `drawbridge-trust-switch` | that who holds rights in one namespace alone changes how far trust is enforced there, or whom its agents reach elsewhere ([`switch`]) |
 //! | `drawbridge-trust-quarantine` | new Pods of who is in quarantine ([`quarantine`]) |
 //! | `drawbridge-trust-quarantined` | that anybody but us puts the label of quarantine on a Pod or takes it off, and that such a Pod stops to be an agent |
+//! | `drawbridge-trust-addresses` | that who holds rights in namespace `default` alone says where the API server is ([`addresses`]) |
 //! | `drawbridge-trust-types` | that a running Pod stops to be an agent where agents are cut off ([`types`]) |
 //!
 //! In: the installation. Out: policies with their bindings. A policy with parameters is asked before its conditions, so whom it concerns is
 //! said by selectors alone: the label of the namespace, and of the Pod.
 
+mod addresses;
 mod cards;
 mod label;
 mod networks;
@@ -43,6 +45,7 @@ pub(super) fn policies(install: &Install) -> Vec<Value> {
     all.extend(owners::policy(install));
     all.extend(cards::policy(install));
     all.extend(switch::policy(install));
+    all.extend(addresses::policy(install));
     all.extend(types::policy(install));
     all.extend(quarantine::new_pods(install));
     all.extend(quarantine::running_pods(install));

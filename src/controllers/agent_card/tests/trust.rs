@@ -473,10 +473,23 @@ fn what_somebody_else_opens_of_an_agent_that_is_cut_off_stands_on_its_card() {
     let touched = trial.cluster.touched_of(ROW, Kind::NetworkPolicy, &Key::new("team1", "open"));
     assert_eq!(touched, [Key::new("team1", CARD)]);
 
+    // Padded until nobody reads it, it opens what it opened.
+    let padding: Vec<_> =
+        (0..600).map(|at| json!({"ipBlock": {"cidr": format!("10.0.{}.{}/32", at / 250, at % 250)}})).collect();
+    let mut padded = policy("open", json!({}), open.clone());
+    padded["metadata"]["resourceVersion"] = json!("41");
+    padded["spec"]["ingress"] = json!([{}, {"from": padding}]);
+    there(Kind::NetworkPolicy, padded, &mut trial);
+    trial.after(&bad, s(112));
+    let told = condition(&trial).expect("nobody knows whether it is open");
+    assert_eq!((&told["status"], &told["reason"]), (&json!("Unknown"), &json!("ConfigUnknown")));
+    assert!(told["message"].as_str().unwrap().contains("NetworkPolicy open is larger than"), "{told}");
+    assert_eq!(trial.plan(&bad, s(113)).0.ops, [], "at rest nothing is written");
+
     let mut gone = policy("open", json!({}), open);
     gone["metadata"]["namespace"] = json!("team1");
-    gone["metadata"]["resourceVersion"] = json!("41");
+    gone["metadata"]["resourceVersion"] = json!("42");
     trial.cluster.lose(Kind::NetworkPolicy, gone);
-    trial.after(&bad, s(112));
+    trial.after(&bad, s(114));
     assert_eq!(condition(&trial), None);
 }

@@ -1,8 +1,12 @@
 //! The deny and the quarantine in the tier of administrators: they come after what opens who is verified, and go before.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::Scene;
+use crate::config::layers::Layer;
+use crate::controllers::scaffold::fixtures::workload;
 use crate::domain::reason::Reason;
 use crate::store::{Kind, Reach};
 
@@ -74,6 +78,61 @@ fn what_our_policies_let_through_is_left_to_them() {
         spec["ingress"][0]["from"][0]["namespaces"]["matchLabels"]["kubernetes.io/metadata.name"],
         "kagenti-system"
     );
+}
+
+/// Where traces and tokens of the namespace go, as that layer says.
+fn says(scene: &mut Scene, layer: &Layer, traces: &str, tokens: &str) {
+    let snapshot = Arc::make_mut(&mut scene.cluster.facts.snapshot);
+    let view = Arc::make_mut(snapshot.view.namespaces.get_mut("team").unwrap());
+    let resolved = Arc::make_mut(&mut view.resolved);
+    let trace = resolved.trace.endpoint.clone();
+    resolved.trace.endpoint = trace.over(layer.clone(), Some(traces.to_owned()), |_| String::new());
+    let exchange = resolved.token_exchange.token_url.clone();
+    resolved.token_exchange.token_url = exchange.over(layer.clone(), tokens.to_owned(), Clone::clone);
+}
+
+/// What a namespace says of itself its NetworkPolicies open, but for what is a node's own; the tier above them opens what the platform says.
+#[test]
+fn a_namespace_s_own_word_opens_nothing_in_the_tier_of_administrators() {
+    let by_namespace = Layer::NamespaceDefaults("defaults".into());
+    for (layer, passed) in [(by_namespace, false), (Layer::PlatformFile, true)] {
+        let mut scene = served();
+        says(&mut scene, &layer, "http://10.20.30.40:5432", "http://169.254.169.254");
+        scene.level("enforced");
+        scene.settle();
+        let tier = spec(&scene, OURS).unwrap().to_string();
+        assert_eq!(tier.contains("10.20.30.40"), passed, "{layer:?}: {tier}");
+        let restrictive = scene.spec("bad-signature-policy").unwrap().to_string();
+        assert!(restrictive.contains("10.20.30.40/32"), "{layer:?}: {restrictive}");
+        assert!(!tier.contains("169.254.169.254") && !restrictive.contains("169.254.169.254"), "{layer:?}");
+    }
+}
+
+/// The same of an Agent of KAOS: whom it names in its namespace is passed, and its collector only where the platform names it.
+#[test]
+fn an_agent_of_kaos_opens_its_own_namespace_alone_in_the_tier_of_administrators() {
+    let traces = "kaos: {telemetry: {enabled: true, endpoint: \"http://10.1.1.1:4317\"}}\n";
+    let mut scene = Scene::new(traces);
+    scene.cluster.store.set_reach(Kind::ClusterNetworkPolicy, Reach::Listed);
+    scene.put(
+        Kind::KaosAgent,
+        json!({"metadata": {"name": "clerk", "namespace": "team", "uid": "k", "generation": 1}, "spec": {"modelAPI": "llm", "model": "x",
+            "config": {"telemetry": {"enabled": true, "endpoint": "http://10.20.30.40:5432"}}}}),
+    );
+    let owner = json!([{"apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "clerk", "uid": "k", "controller": true}]);
+    let more = json!({"metadata": {"ownerReferences": owner}, "spec": {"selector": {"matchLabels": {"app": "agent", "agent": "clerk"}}}});
+    scene.put(Kind::Deployment, workload(Kind::Deployment, "agent-clerk", more));
+    scene.card("agent-clerk", false);
+    let model = json!({"metadata": {"name": "modelapi-llm", "namespace": "team", "uid": "llm"},
+        "spec": {"selector": {"run": "llm"}, "ports": [{"port": 8000}]}});
+    scene.put(Kind::Service, model);
+    scene.level("enforced");
+    scene.settle();
+    let tier = spec(&scene, OURS).unwrap().to_string();
+    assert!(tier.contains(r#""run":"llm""#) && tier.contains("10.1.1.1"), "{tier}");
+    assert!(!tier.contains("10.20.30.40"), "{tier}");
+    let own = scene.spec("agent-clerk-signature-policy").unwrap().to_string();
+    assert!(own.contains("10.20.30.40/32") && !own.contains("10.1.1.1"), "{own}");
 }
 
 #[test]

@@ -98,6 +98,23 @@ impl Scene {
     }
 }
 
+/// It was there before anything was enforced, under a name that ends as ours do; whoever opens others by it later is heard.
+#[test]
+fn a_policy_of_somebody_else_that_is_called_as_ours_is_followed_by_whom_it_opens() {
+    let mut scene = Scene::new("");
+    let theirs = |egress: Value| {
+        json!({"metadata": {"name": "old-signature-policy", "uid": "theirs"},
+            "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": egress}})
+    };
+    scene.put(Kind::NetworkPolicy, theirs(json!([])));
+    scene.level("enforced");
+    scene.follow();
+    assert!(scene.spec(DENY).is_some() && !scene.told.contains(&Reason::PolicyOverridden), "{:?}", scene.told);
+    scene.put(Kind::NetworkPolicy, theirs(json!([{}])));
+    scene.follow();
+    assert!(scene.told.contains(&Reason::PolicyOverridden), "{:?}", scene.told);
+}
+
 proptest! {
     #[test]
     fn nothing_is_left_to_be_done_by_who_follows_what_is_enqueued(story in prop::collection::vec(events(), 1..25)) {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Scene;
 use crate::controllers::scaffold::fixtures::workload;
+use crate::domain::reason::Reason;
 use crate::store::Kind;
 
 fn service(name: &str, port: u16) -> Value {
@@ -65,4 +66,27 @@ fn a_workload_that_only_has_the_name_gets_nothing() {
     scene.level("enforced");
     scene.settle();
     assert!(!egress(&scene, "agent-clerk-signature-policy").contains("modelapi"));
+}
+
+/// A policy that is larger than what is read of one would be written again with every plan.
+#[test]
+fn an_agent_that_names_very_many_has_a_policy_that_is_read_and_hears_what_has_no_room() {
+    let mut scene = Scene::new("");
+    let names: Vec<_> = (0..200).map(|at| format!("tool-with-a-rather-long-name-{at}")).collect();
+    let agent = json!({"metadata": {"name": "clerk", "namespace": "team", "uid": "k", "generation": 1}, "spec": {
+        "modelAPI": "llm", "model": "x", "mcpServers": names}});
+    scene.put(Kind::KaosAgent, agent);
+    let owner = json!([{"apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "clerk", "uid": "k", "controller": true}]);
+    let more = json!({"metadata": {"ownerReferences": owner}, "spec": {"selector": {"matchLabels": {"app": "agent", "agent": "clerk"}}}});
+    scene.put(Kind::Deployment, workload(Kind::Deployment, "agent-clerk", more));
+    scene.card("agent-clerk", false);
+    for name in &names {
+        scene.put(Kind::Service, service(&format!("mcpserver-{name}"), 8000));
+    }
+    scene.level("enforced");
+    scene.settle();
+    let said = egress(&scene, "agent-clerk-signature-policy");
+    assert!(said.contains("mcpserver-tool") && said.len() < 16 * 1024, "{}", said.len());
+    assert_eq!(scene.settle(), Vec::<String>::new(), "at rest nothing is written");
+    assert!(scene.told.contains(&Reason::DeclaredNotOpened), "{:?}", scene.told);
 }

@@ -8,7 +8,7 @@ const QUARANTINE: &str = "drawbridge-quarantine";
 
 impl Scene {
     /// The level, and who is in quarantine.
-    fn hold(&mut self, level: &str, who: Option<&str>) {
+    pub(super) fn hold(&mut self, level: &str, who: Option<&str>) {
         let mut object =
             json!({"metadata": {"name": "team", "uid": "team", "labels": {"agent.kagenti.dev/trust": level}}});
         if let Some(who) = who {
@@ -18,7 +18,7 @@ impl Scene {
     }
 
     /// Policies that select the Pod, and the ways that they open.
-    fn ways(&self, pod: &str) -> (usize, usize) {
+    pub(super) fn ways(&self, pod: &str) -> (usize, usize) {
         let pod = labels(&self.objects[&(Kind::Pod, pod.to_owned())]);
         let policies = self.objects.iter().filter(|((kind, _), _)| *kind == Kind::NetworkPolicy);
         let read: Vec<_> = policies.map(|(_, object)| NetworkPolicy::read(object, "team").unwrap()).collect();
@@ -26,6 +26,13 @@ impl Scene {
         let rules =
             |direction| selecting.iter().map(|policy| policy.rules(direction).unwrap_or_default().len()).sum::<usize>();
         (selecting.len(), Direction::ALL.into_iter().map(rules).sum())
+    }
+
+    /// The Pod fails, and its object stays.
+    fn ends(&mut self, pod: &str) {
+        let mut object = self.objects[&(Kind::Pod, pod.to_owned())].clone();
+        object["status"]["phase"] = "Failed".into();
+        self.put(Kind::Pod, object);
     }
 
     fn label(&self, pod: &str) -> Option<&str> {
@@ -112,6 +119,29 @@ fn a_pod_that_its_workload_let_go_stays_in_quarantine_until_the_workload_is_rele
     assert_eq!(scene.label("good-1"), None);
 }
 
+/// Nobody takes a label off a Pod that has ended, such as one of a Job or one that was evicted, and it may lie there for weeks.
+#[test]
+fn a_pod_that_has_ended_holds_up_no_release() {
+    for (level, who) in [("off", "*"), ("enforced", "*"), ("enforced-all", "*"), ("enforced", "good"), ("off", "good")]
+    {
+        let mut scene = Scene::new("");
+        scene.put(Kind::Pod, pod("good-2", "good"));
+        scene.hold(level, None);
+        scene.settle();
+        let before = scene.spec(DENY).cloned();
+        scene.hold(level, Some(who));
+        scene.settle();
+        assert_eq!(scene.label("good-2"), Some("good"), "{level} {who}");
+        scene.ends("good-2");
+        scene.settle();
+        assert!(scene.spec(QUARANTINE).is_some() && scene.ways("good-1").1 == 0, "{level} {who}: others are held on");
+        scene.hold(level, None);
+        scene.settle();
+        assert_eq!(scene.label("good-2"), Some("good"), "{level} {who}: nobody needs to touch it");
+        assert_eq!((scene.spec(QUARANTINE), scene.spec(DENY)), (None, before.as_ref()), "{level} {who}");
+    }
+}
+
 /// In our own namespace, and in those of the cluster itself, an annotation holds nobody.
 #[test]
 fn neither_the_operator_nor_the_cluster_is_ever_in_quarantine() {
@@ -155,17 +185,25 @@ fn orders() -> ProptestConfig {
 proptest! {
     #![proptest_config(orders())]
 
-    /// Into quarantine and out, in any order of the items and with the leader gone at any moment: whoever carries the label, and where trust is
-    /// enforced everybody, is selected by some policy; in the end nothing opens who is held, and nothing is left when nobody is.
+    /// Into quarantine and out, in any order of the items, with the leader gone at any moment and Pods that end: whoever carries the label, and where
+    /// trust is enforced everybody, is selected by some policy; in the end nothing opens who is held, and nothing is left when nobody is.
     #[test]
-    fn no_pod_falls_between_two_policies(order in proptest::collection::vec(any::<prop::sample::Index>(), 60), level in 0..3_usize) {
+    fn no_pod_falls_between_two_policies(
+        order in proptest::collection::vec(any::<prop::sample::Index>(), 60),
+        level in 0..3_usize,
+        ends in (0..6_usize, 0..60_usize),
+    ) {
         let level = ["off", "enforced", "enforced-all"][level];
         let mut scene = Scene::new("");
+        scene.put(Kind::Pod, pod("good-2", "good"));
         scene.hold(level, None);
         scene.settle();
-        for who in [Some("good"), Some("*"), Some("good"), None, Some("bad"), None] {
+        for (at, who) in [Some("good"), Some("*"), Some("good"), None, Some("bad"), None].into_iter().enumerate() {
             scene.hold(level, who);
-            for index in &order {
+            for (step, index) in order.iter().enumerate() {
+                if (at, step) == ends {
+                    scene.ends("good-2");
+                }
                 let keys = scene.keys();
                 let key = index.get(&keys).clone();
                 scene.step(&key);
@@ -182,6 +220,7 @@ proptest! {
                 prop_assert!(!is_held || scene.ways(pod).1 == 0);
                 prop_assert_eq!(is_held, scene.label(pod).is_some());
             }
+            prop_assert_eq!(scene.spec(QUARANTINE).is_some(), who.is_some());
         }
         prop_assert!(scene.spec(QUARANTINE).is_none());
     }

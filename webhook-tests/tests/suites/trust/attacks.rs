@@ -1,6 +1,7 @@
 //! What people who hold `edit`, or everything, in one namespace try, and never as an administrator.
 
 use anyhow::{Context as _, Result, ensure};
+use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
@@ -280,22 +281,7 @@ async fn nobody_writes_the_status_of_a_card_turns_the_switch_or_stops_to_be_an_a
             let held = json!({"metadata": {"finalizers": ["agentcard.kagenti.dev/network-policy"]}});
             let answer = request(client, "PATCH", stage.cards("bad-deployment-card"), Some(held)).await?;
             refused(&answer, "a finalizer of ours", "drawbridge-trust-cards")?;
-            for part in ["", "/status", "/finalize"] {
-                let method = if part == "/finalize" { "PUT" } else { "PATCH" };
-                let body = if part == "/finalize" {
-                    let all: Api<Namespace> = Api::all(stage.cp.client().await?);
-                    let mut now = serde_json::to_value(all.get(ns.name()).await?)?;
-                    now["metadata"]["labels"][SWITCH] = "off".into();
-                    now["apiVersion"] = "v1".into();
-                    now["kind"] = "Namespace".into();
-                    now
-                } else {
-                    json!({"metadata": {"labels": {SWITCH: "off"}}})
-                };
-                let path = format!("/api/v1/namespaces/{}{part}", ns.name());
-                let answer = request(client, method, path, Some(body)).await?;
-                refused(&answer, &format!("the switch through namespaces{part}"), "drawbridge-trust-switch")?;
-            }
+            its_namespace_opens_nothing(&stage, client).await?;
         }
         for part in ["", "/status"] {
             let off = json!({"metadata": {"labels": {"kagenti.io/type": null}}});
@@ -316,6 +302,62 @@ async fn nobody_writes_the_status_of_a_card_turns_the_switch_or_stops_to_be_an_a
     Ok(())
 }
 
+/// The labels by which a Namespace ends what is enforced, lets its verified agents in elsewhere, and shows them to everybody.
+const OPENING: [(&str, &str); 3] =
+    [(SWITCH, "off"), (keys::LABEL_NAMESPACE_ENABLED, "true"), (keys::LABEL_CATALOGUE, keys::SHARED)];
+
+/// To the API server `*` in a namespace is a right to write the Namespace itself, by each of three ways.
+async fn its_namespace_opens_nothing(stage: &Stage, client: &Client) -> Result<()> {
+    let (all, name): (Api<Namespace>, _) = (Api::all(stage.cp.client().await?), stage.ns.name());
+    for (label, value) in OPENING {
+        for part in ["", "/status", "/finalize"] {
+            let (method, body) = if part == "/finalize" {
+                let mut now = serde_json::to_value(all.get(name).await?)?;
+                now["metadata"]["labels"][label] = value.into();
+                now["apiVersion"] = "v1".into();
+                now["kind"] = "Namespace".into();
+                ("PUT", now)
+            } else {
+                ("PATCH", json!({"metadata": {"labels": {label: value}}}))
+            };
+            let path = format!("/api/v1/namespaces/{name}{part}");
+            let answer = request(client, method, path, Some(body)).await?;
+            refused(&answer, &format!("{label}={value} through namespaces{part}"), "drawbridge-trust-switch")?;
+        }
+    }
+    let labels = all.get(name).await?.metadata.labels.unwrap_or_default();
+    let opened = OPENING.iter().find(|(label, value)| labels.get(*label).is_some_and(|said| said == value));
+    ensure!(opened.is_none(), "{opened:?}");
+    Ok(())
+}
+
+/// What shuts, and what says nothing of trust, whoever may write the Namespace writes as before; and what opens, whoever runs the cluster.
+#[tokio::test]
+async fn a_namespace_is_opened_by_whoever_runs_the_cluster_and_shut_by_whoever_may_write_it() -> Result<()> {
+    let cp = installation::shared().await?;
+    let ns = cp.namespace("opened").await?;
+    let everything = tenant(cp, &ns, "everything").await?.client();
+    let all: Api<Namespace> = Api::all(cp.client().await?);
+    let path = || format!("/api/v1/namespaces/{}", ns.name());
+    for (label, value) in OPENING.into_iter().filter(|(label, _)| *label != SWITCH) {
+        let says = |value: Value| json!({"metadata": {"labels": {label: value}}});
+        let opened = says(json!(value));
+        let early = request(&everything, "PATCH", path(), Some(opened.clone())).await?;
+        refused(&early, &format!("{label} by a tenant"), "drawbridge-trust-switch")?;
+        all.patch(ns.name(), &PatchParams::default(), &Patch::Merge(&opened)).await?;
+        let noted = json!({"metadata": {"labels": {"team": "a", label: value}, "annotations": {"note": label}}});
+        for (what, body) in
+            [("another label", noted), ("another value", says(json!("no"))), ("none", says(Value::Null))]
+        {
+            let answer = request(&everything, "PATCH", path(), Some(body)).await?;
+            ensure!(answer.0 == 200, "{label}, {what}: {answer:?}");
+        }
+        let again = request(&everything, "PATCH", path(), Some(opened)).await?;
+        refused(&again, &format!("{label} again"), "drawbridge-trust-switch")?;
+    }
+    Ok(())
+}
+
 /// A guard that named its objects by the request held such a namespace up for ever.
 #[tokio::test]
 async fn a_namespace_that_enforces_goes_in_seconds() -> Result<()> {
@@ -325,5 +367,46 @@ async fn a_namespace_that_enforces_goes_in_seconds() -> Result<()> {
     all.delete(stage.ns.name(), &DeleteParams::default()).await?;
     wait_gone(&all, stage.ns.name()).await?;
     eprintln!("a namespace that enforces went in {:?}", begun.elapsed());
+    Ok(())
+}
+
+/// A Pod that is no agent's may say whom it likes as its owner; it becomes no agent's Pod with that. The finalizer keeps the ReplicaSet's controller from
+/// taking it away between the two requests, as scaling the workload in the right moment would.
+#[tokio::test]
+async fn a_forged_owner_of_before_makes_no_agent_s_pod() -> Result<()> {
+    let stage = Stage::new("later-label").await?;
+    let ns = &stage.ns;
+    let set = owner_of(ns, &running(ns, "good").await?.name_any()).await?;
+    for (who, client) in &stage.tenants {
+        let name = format!("labelled-{who}");
+        let mut forged = bare(&name);
+        forged["metadata"]["labels"] =
+            json!({"app": "good", "pod-template-hash": set.labels().get("pod-template-hash")});
+        forged["metadata"]["finalizers"] = json!(["example.com/held"]);
+        forged["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set.name_any(),
+            "uid": set.uid(), "controller": true}]);
+        forged["spec"]["schedulerName"] = "nobody".into();
+        let made = request(client, "POST", stage.core("pods"), Some(forged)).await?;
+        ensure!(made.0 == 200, "{who}: a Pod that is no agent's: {made:?}");
+        let owned = ns.api::<Pod>().get(&name).await?;
+        ensure!(!owned.owner_references().is_empty(), "{who}: it says so");
+        let agent = json!({"metadata": {"labels": {"kagenti.io/type": "agent"}}});
+        for part in ["", "/status"] {
+            let path = stage.core(&format!("pods/{name}{part}"));
+            let labelled = request(client, "PATCH", path, Some(agent.clone())).await?;
+            ensure!(labelled.0 >= 400, "{who}: the label through pods{part}");
+            // To `edit` the status is no right at all.
+            if part.is_empty() || *who == "everything" {
+                refused(&labelled, &format!("{who}: the label through pods{part}"), "drawbridge-trust-owners")?;
+            }
+        }
+        // Away with it; its controller may have deleted it by now.
+        let free = Patch::Merge(json!({"metadata": {"finalizers": []}}));
+        drop(ns.api::<Pod>().patch(&name, &PatchParams::default(), &free).await);
+        drop(ns.api::<Pod>().delete(&name, &DeleteParams::default()).await);
+    }
+    let all = ns.api::<Pod>().list(&Default::default()).await?;
+    let wrong: Vec<_> = all.iter().filter(|pod| pod.name_any().starts_with("labelled-") && is_verified(pod)).collect();
+    ensure!(wrong.is_empty(), "{wrong:?}");
     Ok(())
 }

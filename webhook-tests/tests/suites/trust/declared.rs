@@ -140,6 +140,11 @@ async fn neighbour(cp: &ControlPlane, ns: &TestNamespace) -> Result<()> {
 
     let namespaces: Api<Namespace> = Api::all(cp.client().await?);
     let enabled = json!({"metadata": {"labels": {"kagenti-enabled": "true"}}});
+    // Nor does the label of that namespace, by whoever may do everything there and nothing elsewhere.
+    let owner = tenant(cp, &others, "everything").await?.client();
+    let path = format!("/api/v1/namespaces/{}", others.name());
+    let by_owner = request(&owner, "PATCH", path, Some(enabled.clone())).await?;
+    refused(&by_owner, "the label by the namespace's owner", "drawbridge-trust-switch")?;
     namespaces.patch(others.name(), &PatchParams::default(), &Patch::Merge(&enabled)).await?;
     let named = |policy: &NetworkPolicy| {
         let says = policy.annotations().get(DECLARED);

@@ -1,6 +1,7 @@
 //! Trust on a real API server: what people who hold `edit`, or everything, in their namespace can do about what cuts off and opens agents;
 //! and that nothing of it needs the operator to be there.
 
+mod astray;
 mod attacks;
 mod cluster;
 mod dead;

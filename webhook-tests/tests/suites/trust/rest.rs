@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::ResourceExt as _;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 use webhook_tests::{Options, installation, wait_for, wait_until};
@@ -49,14 +50,22 @@ async fn at_rest_nothing_is_written_a_flip_is_two_writes_and_addresses_are_follo
     let flip = written(&cp, mark).await?;
     ensure!(flip.len() == 2 && flip.iter().all(|write| write.contains("w-1")), "{flip:#?}");
 
-    // The API server moves, and gets an address of the other family.
+    // The API server moves, and what another slice says of it counts for nothing.
     let objects = cp.objects().await?;
+    objects.apply(&slice("kubernetes-v6", "IPv6", "2001:db8::10").to_string()).await?;
     objects.apply(&slice("kubernetes", "IPv4", "203.0.113.20").to_string()).await?;
-    objects.apply(&slice("kubernetes-v6", "IPv6", "2001:db8::20").to_string()).await?;
-    for name in [DENY, "w-2-signature-policy"] {
-        let moved = |policy: &NetworkPolicy| addresses(policy) == ["203.0.113.20/32", "2001:db8::20/128"];
-        wait_for(&policies(&ns), name, moved).await?;
-    }
+    let moved_to = async |address: &str| -> Result<()> {
+        for name in [DENY, "w-2-signature-policy"] {
+            wait_for(&policies(&ns), name, |policy: &NetworkPolicy| addresses(policy) == [address]).await?;
+        }
+        Ok(())
+    };
+    moved_to("203.0.113.20/32").await?;
+    // To the other family: as the API server does it, the slice is deleted and made anew.
+    let slices: Api<EndpointSlice> = objects.api();
+    slices.delete("kubernetes", &DeleteParams::default()).await?;
+    objects.apply(&slice("kubernetes", "IPv6", "2001:db8::20").to_string()).await?;
+    moved_to("2001:db8::20/128").await?;
     Ok(())
 }
 

@@ -7,6 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PropagationPolicy};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, sleep};
+use webhook_tests::patience::patience;
 use webhook_tests::{TestNamespace, installation, wait_for, wait_until};
 
 use super::*;
@@ -149,6 +151,87 @@ async fn a_slice_of_a_tenant_opens_no_address() -> Result<()> {
     for policy in policies(&ns).list(&Default::default()).await? {
         let text = serde_json::to_string(&policy.spec)?;
         ensure!(!text.contains(foreign), "{}: {text}", policy.name_any());
+    }
+    Ok(())
+}
+
+/// Somebody who holds everything in namespace `default`, once the API server goes by it.
+async fn owner_of_default(cp: &ControlPlane) -> Result<Client> {
+    const NAME: &str = "everything-of-default";
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let role = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Role", "metadata": {"name": NAME},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    let binding = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "RoleBinding", "metadata": {"name": NAME},
+        "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": NAME},
+        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": NAME}]});
+    let objects = cp.objects().await?;
+    objects.apply(&role.to_string()).await?;
+    objects.apply(&binding.to_string()).await?;
+    let client = cp.user(NAME, &[])?.client().await?;
+    let begun = Instant::now();
+    while request(&client, "GET", SLICES.to_owned(), None).await?.0 != 200 {
+        ensure!(begun.elapsed() < patience(), "{NAME} has no rights");
+        sleep(Duration::from_millis(10)).await;
+    }
+    Ok(client)
+}
+
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+
+/// A slice in `default`, of the API server's Service or of none.
+fn of_default(name: &str, address: &str, labels: Value) -> Value {
+    json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP"}]})
+}
+
+/// The policies of every namespace name the API server's addresses, which stand in `default`: who has rights there alone writes none of them.
+#[tokio::test]
+async fn who_holds_everything_in_default_says_not_where_the_api_server_is() -> Result<()> {
+    let (cp, ns, _) = stage("addresses", "edit").await?;
+    ns.accepts(&agent("bad")).await?;
+    wait_for(&policies(&ns), "bad-signature-policy", |_| true).await?;
+    let owner = owner_of_default(cp).await?;
+    let (foreign, words) = ("198.51.100.78", "drawbridge-trust-addresses");
+    let service = json!({"kubernetes.io/service-name": "kubernetes"});
+    for name in ["kubernetes", "x-addresses"] {
+        let made = of_default(name, foreign, service.clone());
+        let made = request(&owner, "POST", SLICES.to_owned(), Some(made)).await?;
+        refused(&made, &format!("slice {name}"), words)?;
+    }
+    // One of no Service is his own; it becomes one of that Service as little.
+    let own = format!("{SLICES}/own-addresses");
+    post(&owner, SLICES.to_owned(), of_default("own-addresses", foreign, json!({}))).await?;
+    let labelled = json!({"metadata": {"labels": service}});
+    refused(&request(&owner, "PATCH", own.clone(), Some(labelled)).await?, "a label that comes later", words)?;
+    // The API server takes the ports of its slice from its Endpoints.
+    let endpoints = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": name},
+            "subsets": [{"addresses": [{"ip": foreign}], "ports": [{"name": "https", "port": 2379}]}]})
+    };
+    let path = "/api/v1/namespaces/default/endpoints";
+    let made = request(&owner, "POST", path.to_owned(), Some(endpoints("kubernetes"))).await?;
+    refused(&made, "Endpoints kubernetes", words)?;
+    post(&owner, path.to_owned(), endpoints("own-addresses")).await?;
+
+    // Who may write slices in the whole cluster may write one; of another name than the API server's it says nothing.
+    let objects = cp.objects().await?;
+    objects.apply(&of_default("x-addresses", foreign, service).to_string()).await?;
+    let changed = of_default("x-addresses", foreign, json!({"kubernetes.io/service-name": "kubernetes", "a": "b"}));
+    let all = format!("{SLICES}/x-addresses");
+    refused(&request(&owner, "PATCH", all.clone(), Some(changed)).await?, "another one's slice", words)?;
+    refused(&request(&owner, "DELETE", all.clone(), None).await?, "its deletion", words)?;
+    // An agent that comes later has a policy of its own, made by what is known then.
+    ns.accepts(&agent("later")).await?;
+    wait_for(&policies(&ns), "later-signature-policy", |_| true).await?;
+    for policy in policies(&ns).list(&Default::default()).await? {
+        let text = serde_json::to_string(&policy.spec)?;
+        ensure!(!text.contains(foreign), "{}: {text}", policy.name_any());
+    }
+    let admin = cp.client().await?;
+    for path in [all, own, format!("{path}/own-addresses")] {
+        request(&admin, "DELETE", path, None).await?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::super::super::selectors::condition;
 use super::super::super::{Install, object};
 use super::super::{Refusal, listed, pods, refusal};
 use super::agents;
+use crate::domain::keys;
 
 /// Its name.
 const NAME: &str = "drawbridge-trust-owners";
@@ -30,9 +31,10 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
         )
     };
     let new = format!(
-        "{}.exists(uid, request.operation == 'CREATE' || !(uid in {}))",
+        "{}.exists(uid, request.operation == 'CREATE' || !(uid in {}) || oldObject.metadata.?labels[?'{}'].orValue('') != 'agent')",
         controlled("object"),
-        controlled("oldObject")
+        controlled("oldObject"),
+        keys::LABEL_TYPE
     );
     let rule = Refusal {
         applies: vec![
@@ -42,7 +44,8 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
         variables: Vec::new(),
         holds: "authorizer.group('').resource('pods').check('create').allowed()".to_owned(),
         message: "a Pod of an agent says that a ReplicaSet, StatefulSet, DaemonSet or Sandbox controls it, and none has made it: what is trusted is what \
-                  their controllers made. What to do: leave metadata.ownerReferences out, or scale the workload"
+                  their controllers made. What to do: leave metadata.ownerReferences out, scale the workload, or put label kagenti.io/type on its Pod \
+                  template rather than on its Pod"
             .to_owned(),
         message_expression: None,
     };
@@ -57,5 +60,23 @@ fn matched() -> NamedRuleWithOperations {
         operations: Some(["CREATE", "UPDATE"].map(str::to_owned).into()),
         resources: Some(["pods", "pods/status"].map(str::to_owned).into()),
         ..pods("CREATE")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::render::FailureMode;
+
+    /// Else a Pod would be made without the label, by whomever it says, and labelled afterwards.
+    #[test]
+    fn a_pod_that_becomes_an_agent_s_is_asked_whose_it_is() {
+        let install = Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, "drawbridge:test");
+        let policy = &policy(&install)[0];
+        let applies = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
+        assert!(
+            applies.ends_with(" || oldObject.metadata.?labels[?'kagenti.io/type'].orValue('') != 'agent')"),
+            "{applies}"
+        );
     }
 }
