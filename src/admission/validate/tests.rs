@@ -341,6 +341,76 @@ fn mend_02_what_is_larger_than_what_is_kept_of_one_object_is_refused() {
     }
 }
 
+/// Whose Agent it is a build says once it has ended; that there is one is told when its name is given.
+#[test]
+fn a_build_of_beeai_hears_of_an_agent_of_the_name_that_it_keeps_one_under() {
+    use crate::store::Kind;
+
+    let ask = |kind: Kind, object: &Value, old: Option<&Value>, there: &[(Kind, &str)]| {
+        let snapshot = fixtures::snapshot_with(
+            |_| {},
+            |view| {
+                for (kind, name) in there {
+                    view.named.set(*kind, &Arc::from(*name), true);
+                }
+            },
+        );
+        let raw = |value: &Value| serde_json::value::to_raw_value(value).unwrap();
+        let (object, old) = (raw(object), old.map(raw));
+        let request = Request {
+            phase: Phase::Validate,
+            uid: "review".into(),
+            kind: GroupVersionKind { group: kind.group().into(), version: "v1".into(), kind: "AgentBuild".into() },
+            sub_resource: None,
+            name: None,
+            namespace: Some("team1".to_owned().into()),
+            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            dry_run: None,
+            object: Some((&*object).into()),
+            old_object: old.as_deref().map(Into::into),
+        };
+        let verdict = crate::admission::evaluate(&request, &snapshot);
+        assert_eq!(verdict.reason, Reason::Accepted, "{verdict:?}");
+        let told = verdict
+            .warnings
+            .into_iter()
+            .filter(|one| [Reason::AgentExists, Reason::NameConflict].contains(&one.reason));
+        told.map(|one| (one.reason, one.text.to_string())).collect::<Vec<_>>()
+    };
+    let build = |more: Value| {
+        let mut spec = json!({
+            "repoUrl": "github.com/a/b.git", "revision": "v1.0.0", "imageRegistry": "reg.example.com/acme", "image": "weather", "imageTag": "v1",
+            "deployAfterBuild": true,
+        });
+        json_patch::merge(&mut spec, &more);
+        json!({"metadata": {"name": "weather", "namespace": "team1"}, "spec": spec})
+    };
+    let (plain, elsewhere) = (build(json!({})), build(json!({"agent": {"name": "other"}})));
+    let without = build(json!({"deployAfterBuild": false}));
+    for (kind, agent) in [(Kind::BeeaiBuild, Kind::BeeaiAgent), (Kind::BeeaiCompatBuild, Kind::BeeaiCompatAgent)] {
+        let there = [(agent, "weather")];
+        for (object, old, hears) in [
+            (&plain, None, true),
+            (&plain, Some(&elsewhere), true),
+            (&plain, Some(&without), true),
+            (&elsewhere, None, false),
+            (&without, None, false),
+            (&build(json!({"revision": "v2.0.0"})), Some(&plain), false),
+        ] {
+            let told = ask(kind, object, old, &there);
+            assert_eq!(told.len(), usize::from(hears), "{object} {told:?}");
+            let command = format!("kubectl -n team1 get agents.{} weather", kind.group());
+            assert!(
+                told.iter().all(|(reason, text)| *reason == Reason::AgentExists && text.contains(&command)),
+                "{told:?}"
+            );
+        }
+        let told = ask(kind, &plain, None, &[(Kind::Agent, "weather"), (Kind::KaosAgent, "weather")]);
+        assert!(told.len() == 1 && told[0].0 == Reason::NameConflict, "{told:?}");
+        assert!(told[0].1.contains("kubectl -n team1 delete agents.agent.kagenti.dev weather"), "{told:?}");
+    }
+}
+
 /// Z8: both groups are judged by one function, and no other group's function.
 #[test]
 fn agents_of_beeai_are_judged_in_both_groups_and_never_by_a_value() {

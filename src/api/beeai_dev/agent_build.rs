@@ -173,7 +173,7 @@ pub struct AgentBuildStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub tasks: Vec<TaskSummary>,
-    /// Ready, BuildSucceeded, Deployed, PipelineRunExists, TektonAvailable, and Reconciling or Stalled.
+    /// Ready, BuildSucceeded, Deployed, LoginCurrent, PipelineRunExists, TektonAvailable, and Reconciling or Stalled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -56,6 +56,12 @@ pub(in crate::controllers::agent_build) struct Words {
     pub(in crate::controllers::agent_build) succeeded: &'static str,
     /// The member that says when the last attempt began.
     pub(in crate::controllers::agent_build) began: &'static str,
+    /// What names the credentials of the repository.
+    pub(in crate::controllers::agent_build) git_secret: &'static str,
+    /// What names the credentials of the registry.
+    pub(in crate::controllers::agent_build) registry_secret: &'static str,
+    /// How a build gets more time.
+    pub(in crate::controllers::agent_build) more_time: &'static str,
 }
 
 /// AgentBuilds of `agent.kagenti.dev`.
@@ -65,7 +71,14 @@ pub(in crate::controllers::agent_build) static KAGENTI: Face = Face {
     is_served: |_| true,
     finalizer: keys::FINALIZER_AGENT,
     front: &KAGENTI_FRONT,
-    words: Words { phase: "phase", succeeded: "Succeeded", began: "lastBuildTime" },
+    words: Words {
+        phase: "phase",
+        succeeded: "Succeeded",
+        began: "lastBuildTime",
+        git_secret: "sourceCredentials",
+        registry_secret: "imageRepoCredentials",
+        more_time: "raise parameter pipeline-timeout",
+    },
     cleans_up: true,
     read: |object, namespace, builds| read(object, namespace, &builds.view, 1).0,
     judge: |subject| prerequisites::template(subject).into_iter().chain(prerequisites::judged(subject)).collect(),

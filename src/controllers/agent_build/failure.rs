@@ -54,10 +54,10 @@ fn class(reason: &str) -> Option<Reason> {
     CLASSES.iter().find(|(name, _)| *name == reason).map(|(_, class)| *class)
 }
 
-/// What to do about a failure of that class.
+/// What to do about a failure of that class; what differs between groups stands in `<…>`.
 fn hint(reason: Reason) -> Option<&'static str> {
     Some(match reason {
-        Reason::BuildTimedOut => "raise parameter pipeline-timeout, or look at what the last task waited for",
+        Reason::BuildTimedOut => "<more time>, or look at what the last task waited for",
         Reason::StepOutOfMemory => "give the steps more memory (builds.resources of the platform file)",
         Reason::StepImagePullFailed => {
             "check that nodes may pull the step's image, and its name in the step's ConfigMap"
@@ -126,7 +126,11 @@ fn about(seen: &TaskRunSeen) -> String {
 
 fn hinted(subject: &Subject<'_>, message: String, reason: Reason, logs: Option<String>) -> String {
     let message = message.trim_end_matches([':', ' ']).to_owned();
-    let hint = hint(reason).map(|hint| hint.replace("<rebuild>", subject.face.front.annotation_rebuild));
+    let in_words = |hint: &str| {
+        let hint = hint.replace("<rebuild>", subject.face.front.annotation_rebuild);
+        hint.replace("<more time>", subject.face.words.more_time)
+    };
+    let hint = hint(reason).map(in_words);
     match (hint, logs) {
         (Some(hint), Some(logs)) => format!("{message}. What to do: {hint}: {logs}"),
         (Some(hint), None) => format!("{message}. What to do: {hint}"),

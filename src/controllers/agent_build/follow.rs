@@ -42,7 +42,7 @@ fn held(subject: &Subject<'_>, most: Duration, then: impl FnOnce(&Subject<'_>) -
     let since = subject.held().unwrap_or(now);
     match most.checked_sub(now.saturating_sub(since)).filter(|left| !left.is_zero()) {
         Some(left) => {
-            let note = Note { held: Some(since) };
+            let note = Note::held(Some(since));
             Plan { ops: Vec::new(), again: Some(left.min(SAFETY)), note }
         }
         None => then(subject),

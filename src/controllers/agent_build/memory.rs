@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn those_held_back_are_counted_by_namespace() {
         let mut own = Own::<AgentBuilds>::default();
-        let held = Note { held: Some(Duration::ZERO) };
+        let held = Note::held(Some(Duration::ZERO));
         let count = |own: &Own<AgentBuilds>, namespace: &str| own.memory.held_in(&namespace.into());
         for name in ["a", "b", "a"] {
-            own.note(&Key::new("n", name), held);
+            own.note(&Key::new("n", name), held.clone());
         }
         assert_eq!((count(&own, "n"), count(&own, "m")), (2, 0));
         own.note(&Key::new("n", "a"), Note::default());

@@ -52,10 +52,17 @@ pub(super) fn is_by_consent(subject: &Subject<'_>, name: &str) -> bool {
     wanted(subject).into_iter().any(|wanted| wanted.name == name && wanted.demand.is_some())
 }
 
-/// The Secrets that are to be asked for their consent before the run is made.
+/// The Secrets that are to be asked for their consent before the run is made: not those that the build goes without.
 pub(super) fn demands(subject: &Subject<'_>) -> Vec<Demand> {
-    let demands: BTreeSet<_> = wanted(subject).into_iter().filter_map(|wanted| wanted.demand).collect();
+    let used = wanted(subject).into_iter().filter(|wanted| !is_left_out(subject, wanted));
+    let demands: BTreeSet<_> = used.filter_map(|wanted| wanted.demand).collect();
     demands.into_iter().collect()
+}
+
+/// Whether the build goes without that Secret, because what it names there is missing and may be.
+fn is_left_out(subject: &Subject<'_>, wanted: &Wanted) -> bool {
+    let known = subject.cx.memory.answers.secret_fact(&Key::new(subject.namespace(), &wanted.name));
+    wanted.optional && known.is_some_and(|(fact, _)| wanted.lacks(fact))
 }
 
 /// What is wrong with the Secrets; and which keys of the registry's go where.
@@ -67,8 +74,8 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
             continue;
         };
         match fact {
-            fact if wanted.optional && wanted.lacks(fact) => wanted.leave_out(request),
-            SecretFact::Absent => faults.push(missing(&wanted, subject.namespace())),
+            _ if is_left_out(subject, &wanted) => wanted.leave_out(request),
+            SecretFact::Absent => faults.push(missing(subject, &wanted)),
             fact if wanted.demand.as_ref().is_some_and(|demand| refusal(fact, demand).is_some()) => {
                 faults.extend(wanted.demand.as_ref().and_then(|demand| refusal(fact, demand)).map(|told| {
                     let (sentence, remedy) = told.split_once(". What to do: ").unwrap_or((&told, ""));
@@ -124,12 +131,12 @@ fn keyless(wanted: &Wanted) -> Fault {
     )
 }
 
-fn missing(wanted: &Wanted, namespace: &str) -> Fault {
+fn missing(subject: &Subject<'_>, wanted: &Wanted) -> Fault {
+    let (words, namespace) = (&subject.face.words, subject.namespace());
     let field = match wanted.what {
-        Use::Git if !wanted.keys.is_empty() => "git token",
-        Use::Git => "sourceCredentials",
+        Use::Git => words.git_secret,
         Use::Token => "registry token",
-        Use::Registry => "imageRepoCredentials",
+        Use::Registry => words.registry_secret,
         Use::Signing => "signing-secret",
         Use::Parameter => "parameter",
     };

@@ -54,11 +54,11 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
     let held = subject.held();
     if subject.builds().view.is_waiting(subject.steps_namespace()) {
         // A step that is missing may only be late.
-        return Plan { ops: Vec::new(), again: Some(SOON), note: Note { held: subject.held() } };
+        return Plan { ops: Vec::new(), again: Some(SOON), note: Note::held(subject.held()) };
     }
     let questions = prerequisites::questions(subject);
     if !questions.is_empty() {
-        return Plan { ops: questions, again: Some(Duration::ZERO), note: Note { held } };
+        return Plan { ops: questions, again: Some(Duration::ZERO), note: Note::held(held) };
     }
     let mut request = subject.request.clone();
     request.attempt = attempt(subject);
@@ -153,7 +153,7 @@ pub(super) fn wait(subject: &Subject<'_>, faults: &[Fault], asks_again: bool) ->
     } else {
         now.saturating_sub(held).clamp(PAUSE.0, PAUSE.1)
     };
-    let note = Note { held: Some(held) };
+    let note = Note::held(Some(held));
     Plan { ops: status::update(subject, &state), again: Some(again), note }
 }
 
@@ -279,7 +279,8 @@ fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
     Some(Plan { ops: status::update(subject, &state), again: Some(pause - since), note: Note::default() })
 }
 
-fn refusal(reason: Reason, words: &str) -> String {
+/// What is said of a refusal, with what to do about it.
+pub(super) fn refusal(reason: Reason, words: &str) -> String {
     match reason {
         Reason::NameConflict => format!(
             "{words}. What to do: delete or rename it; the build needs that name and never takes over what it has not made"
@@ -295,7 +296,7 @@ fn refusal(reason: Reason, words: &str) -> String {
         }
         Reason::NotPermitted => {
             format!(
-                "{words}. What to do: apply the install manifests again; drawbridge doctor shows which right is missing"
+                "{words}. What to do: apply what drawbridge render prints for this installation; drawbridge doctor shows which right is missing"
             )
         }
         _ => format!(

@@ -151,8 +151,19 @@ pub(super) fn amend(
     let mut now = before.clone();
     put(&mut now, members);
     let list = build.seen.status.get("conditions").unwrap_or(&Value::Null);
-    now.insert("conditions".to_owned(), conditions::merged(list, wanted, ours, &[], build.seen.generation));
+    let merged = conditions::merged(list, wanted, ours, &[], build.seen.generation);
+    now.insert("conditions".to_owned(), in_order(list, merged));
     stored(subject, before, now)
+}
+
+/// Those conditions in the order in which they are stored, new ones last: what several parts of a plan say in turn moves nothing.
+fn in_order(stored: &Value, mut conditions: Value) -> Value {
+    let stored = stored.as_array().map_or(&[][..], Vec::as_slice);
+    let place = |one: &Value| stored.iter().position(|known| known.get("type") == one.get("type"));
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.sort_by_key(|one| place(one).unwrap_or(usize::MAX));
+    }
+    conditions
 }
 
 /// The status as stored, as far as an update with these members can change it: of what is kept as text, only what is among them is read.

@@ -2,8 +2,9 @@
 //!
 //! In: an [`Login`], which names Secrets and says where the token goes. Out: what the Secret with the login holds, by the names of its keys.
 //! Promises: the token is asked for at this moment, goes into that one Secret, and is overwritten in memory; it stands in no operation, no
-//! answer that is kept, no message and no log line. A Secret of that name that is somebody else's is never changed. What is made from the
-//! present version of the token, for the present host and user, is not written again.
+//! answer that is kept, no message and no log line. A Secret of that name that is somebody else's is never changed; what a build of that name
+//! has left to its Agents is the next one's. What is made from the present version of the token, for the present host and user, is not written
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -94,6 +95,37 @@ impl Whole {
             && held.is_some_and(|held| held.0.as_str() == config)
     }
 
+    fn owners(&self) -> &[OwnerReference] {
+        self.metadata.owner_references.as_deref().unwrap_or_default()
+    }
+
+    /// Its owners, and those that the login is to have besides.
+    fn owners_with(&self, login: &Login) -> Vec<OwnerReference> {
+        let is_new = |owner: &&OwnerReference| !self.owners().iter().any(|known| known.uid == owner.uid);
+        self.owners().iter().chain(login.owners.iter().filter(is_new)).cloned().collect()
+    }
+
+    fn controller(&self) -> Option<&OwnerReference> {
+        self.owners().iter().find(|owner| owner.controller == Some(true))
+    }
+
+    /// Whether the build that the login is made for controls it.
+    fn is_of(&self, login: &Login) -> bool {
+        self.controller().map(|one| &one.uid) == login.owners.first().map(|one| &one.uid)
+    }
+
+    /// Whether it is the login of a build that is gone, kept by the Agents that pull with it and by nobody else: the build of that name takes it
+    /// over, of the group of these Agents.
+    fn is_left_over(&self, login: &Login) -> bool {
+        let group = login.owners.first().map(OwnerReference::group);
+        let keeps = |owner: &OwnerReference| {
+            owner.kind == "Agent" && owner.controller != Some(true) && Some(owner.group()) == group
+        };
+        let ours = self.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE)
+            && self.metadata.annotation(keys::ANNOTATION_SOURCE_VERSION).is_some();
+        self.type_ == DOCKER_TYPE && ours && !self.owners().is_empty() && self.owners().iter().all(keeps)
+    }
+
     fn seen(&self) -> SecretSeen {
         let annotation = |key: &str| self.metadata.annotation(key).map(str::to_owned);
         SecretSeen {
@@ -102,19 +134,45 @@ impl Whole {
             usable_by: annotation(keys::ANNOTATION_USABLE_BY),
             type_: self.type_.clone(),
             keys: self.data.iter().flatten().map(|(key, _)| key.clone()).collect(),
-            owners: self.metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).collect(),
+            owners: self.owners().iter().map(|owner| owner.uid.clone()).collect(),
         }
     }
 }
 
-/// Makes the login, or brings it up to date.
+/// What the Secret is to hold, and of which version of the token that was made.
+struct Content {
+    config: Zeroizing<String>,
+    version: String,
+}
+
+/// Makes the login, or brings it up to date. Where the token is none, or may not be used, what stands of it still gets its owners: it goes with
+/// the last of them, and not before.
 pub(super) async fn make(client: &Client, manager: &str, login: &Login, op: &Op) -> Result<Learned, ApplyError> {
-    let source = read(client, &Key::new(&login.key.namespace, &login.source), op).await?;
-    let nothing = || Learned::Secret(login.key.clone(), SecretFact::Absent);
-    let Some(source) = source else {
-        if login.optional {
-            return Ok(nothing());
+    let content = match content(client, login, op).await {
+        Ok(Some(content)) => content,
+        Ok(None) => return Ok(Learned::Secret(login.key.clone(), SecretFact::Absent)),
+        Err(refusal @ ApplyError::Refused { .. }) => {
+            return match owned(client, manager, login, op).await {
+                Ok(()) | Err(ApplyError::Refused { .. }) => Err(refusal),
+                Err(error) => Err(error),
+            };
         }
+        Err(error) => return Err(error),
+    };
+    match read(client, &login.key, op).await? {
+        None => made(client, manager, (login, &content), op).await,
+        Some(standing) => kept(client, manager, (login, &content), standing, op).await,
+    }
+}
+
+/// The token at this moment, as container tools read it; `None` where there is none, and need be none.
+async fn content(client: &Client, login: &Login, op: &Op) -> Result<Option<Content>, ApplyError> {
+    let source = read(client, &Key::new(&login.key.namespace, &login.source), op).await?;
+    let token = source.as_ref().and_then(|source| source.data.as_ref()?.get(&login.token));
+    if token.is_none() && login.optional {
+        return Ok(None);
+    }
+    let Some(source) = &source else {
         return Err(said(op, Reason::PrerequisitesMissing, format!("Secret {} does not exist", login.source)));
     };
     let seen = SecretFact::Is(source.seen());
@@ -122,34 +180,27 @@ pub(super) async fn make(client: &Client, manager: &str, login: &Login, op: &Op)
     if let Some(words) = refused.or_else(|| bound(&login.source, &source.seen(), &login.goes)) {
         return Err(said(op, Reason::SecretNotUsable, words));
     }
-    let version = source.version();
-    let Some(token) = source.data.as_ref().and_then(|data| data.get(&login.token)) else {
-        if login.optional {
-            return Ok(nothing());
-        }
+    let Some(token) = token else {
         let words = format!("Secret {} has no key {}", login.source, login.token);
         return Err(said(op, Reason::PrerequisitesMissing, words));
     };
-    match read(client, &login.key, op).await? {
-        None => made(client, manager, (login, token, &version), op).await,
-        Some(standing) => kept(client, manager, (login, token, &version), standing, op).await,
-    }
+    let Some(config) = config(login, token) else { return Err(unreadable(login, op)) };
+    Ok(Some(Content { config, version: source.version() }))
 }
 
 async fn made(
     client: &Client,
     manager: &str,
-    (login, token, version): (&Login, &Hidden, &str),
+    (login, content): (&Login, &Content),
     op: &Op,
 ) -> Result<Learned, ApplyError> {
-    let Some(config) = config(login, token) else { return Err(unreadable(login, op)) };
     let body = json!({
         "metadata": {
             "name": &*login.key.name, "namespace": &*login.key.namespace, "labels": login.labels,
-            "annotations": {keys::ANNOTATION_SOURCE_VERSION: version}, "ownerReferences": login.owners,
+            "annotations": {keys::ANNOTATION_SOURCE_VERSION: content.version}, "ownerReferences": login.owners,
         },
         "type": DOCKER_TYPE,
-        "data": {DOCKER_CONFIG: config.as_str()},
+        "data": {DOCKER_CONFIG: content.config.as_str()},
     });
     let body = typed(Kind::Secret, body);
     let path = Kind::Secret.path(&login.key.namespace);
@@ -163,15 +214,13 @@ async fn made(
 async fn kept(
     client: &Client,
     manager: &str,
-    (login, token, version): (&Login, &Hidden, &str),
+    (login, content): (&Login, &Content),
     standing: Whole,
     op: &Op,
 ) -> Result<Learned, ApplyError> {
-    let controller = standing.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    let owner = login.owners.first();
-    if controller.map(|one| &one.uid) != owner.map(|one| &one.uid) {
-        // What was made for a build of this name that is gone goes by itself.
-        let goes = controller.zip(owner).is_some_and(|(one, other)| {
+    if !standing.is_of(login) && !standing.is_left_over(login) {
+        // What was made for a build of this name that is gone goes by itself, or is left to its Agents in a moment.
+        let goes = standing.controller().zip(login.owners.first()).is_some_and(|(one, other)| {
             (&one.api_version, &one.kind, &one.name) == (&other.api_version, &other.kind, &other.name)
         });
         if goes {
@@ -180,16 +229,9 @@ async fn kept(
         let words = format!("Secret {} exists and is not controlled by this build", login.key.name);
         return Err(said(op, Reason::NameConflict, words));
     }
-    let mut owners: Vec<OwnerReference> = standing.metadata.owner_references.clone().unwrap_or_default();
-    let before = owners.len();
-    for owner in &login.owners {
-        if !owners.iter().any(|known| known.uid == owner.uid) {
-            owners.push(owner.clone());
-        }
-    }
+    let owners = standing.owners_with(login);
     let uids = owners.iter().map(|owner| owner.uid.clone()).collect();
-    let Some(config) = config(login, token) else { return Err(unreadable(login, op)) };
-    if standing.is_current(version, &config) && owners.len() == before {
+    if standing.is_current(&content.version, &content.config) && owners.len() == standing.owners().len() {
         return Ok(learned(login, uids));
     }
     if standing.type_ != DOCKER_TYPE {
@@ -199,18 +241,34 @@ async fn kept(
         );
         return Err(said(op, Reason::NameConflict, words));
     }
-    let patch = json!({
-        "metadata": {
-            "uid": standing.metadata.uid, "resourceVersion": standing.metadata.resource_version,
-            "labels": login.labels, "annotations": {keys::ANNOTATION_SOURCE_VERSION: version}, "ownerReferences": owners,
-        },
-        "data": {DOCKER_CONFIG: config.as_str()},
+    let metadata = json!({
+        "uid": standing.metadata.uid, "resourceVersion": standing.metadata.resource_version,
+        "labels": login.labels, "annotations": {keys::ANNOTATION_SOURCE_VERSION: content.version}, "ownerReferences": owners,
     });
+    let patch = json!({"metadata": metadata, "data": {DOCKER_CONFIG: content.config.as_str()}});
+    patched(client, manager, (login, &patch), op).await?;
+    Ok(learned(login, uids))
+}
+
+/// Gives the login that stands its owners, where the build controls it, and changes nothing else of it.
+async fn owned(client: &Client, manager: &str, login: &Login, op: &Op) -> Result<(), ApplyError> {
+    let standing = read(client, &login.key, op).await?.filter(|standing| standing.is_of(login));
+    let Some(standing) = standing else { return Ok(()) };
+    let owners = standing.owners_with(login);
+    if owners.len() == standing.owners().len() {
+        return Ok(());
+    }
+    let (uid, version) = (&standing.metadata.uid, &standing.metadata.resource_version);
+    let patch = json!({"metadata": {"uid": uid, "resourceVersion": version, "ownerReferences": owners}});
+    patched(client, manager, (login, &patch), op).await
+}
+
+async fn patched(client: &Client, manager: &str, (login, patch): (&Login, &Value), op: &Op) -> Result<(), ApplyError> {
     let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
     let path = Kind::Secret.path(&login.key.namespace);
-    let request = Builder::new(path).patch(&login.key.name, &parameters, &Patch::Merge(&patch));
+    let request = Builder::new(path).patch(&login.key.name, &parameters, &Patch::Merge(patch));
     match client.request_text(built(op, request)?).await {
-        Ok(_) => Ok(learned(login, uids)),
+        Ok(_) => Ok(()),
         Err(error) => Err(refused(op, error)),
     }
 }
@@ -290,7 +348,159 @@ fn said(op: &Op, reason: Reason, message: String) -> ApplyError {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use http_body_util::BodyExt as _;
+    use kube::client::Body;
+    use parking_lot::Mutex;
+
     use super::*;
+
+    type Secrets = Arc<Mutex<BTreeMap<String, Value>>>;
+
+    /// An API server that has these Secrets.
+    fn served(secrets: &[&Value]) -> (Secrets, Client) {
+        let named = secrets.iter().map(|one| (one["metadata"]["name"].as_str().unwrap().to_owned(), (*one).clone()));
+        let stored: Secrets = Arc::new(Mutex::new(named.collect()));
+        let known = stored.clone();
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let known = known.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let sent = body.collect().await.unwrap().to_bytes();
+                let name = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+                let mut known = known.lock();
+                if let (&http::Method::PATCH, Some(secret)) = (&parts.method, known.get_mut(&name)) {
+                    let patch = serde_json::from_slice(&sent).unwrap();
+                    json_patch::merge(secret, &patch);
+                }
+                let missing =
+                    json!({"kind": "Status", "status": "Failure", "code": 404, "message": "m", "reason": "NotFound"});
+                let (code, answer) = known.get(&name).map_or((404, missing), |secret| (200, secret.clone()));
+                let bytes = Body::from(answer.to_string().into_bytes());
+                Ok::<_, Infallible>(http::Response::builder().status(code).body(bytes).unwrap())
+            }
+        });
+        (stored, Client::new(service, "default"))
+    }
+
+    fn owner((api_version, kind, uid): (&str, &str, &str), controller: Option<bool>) -> OwnerReference {
+        OwnerReference {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: "weather".into(),
+            uid: uid.into(),
+            controller,
+            block_owner_deletion: None,
+        }
+    }
+
+    fn of_the_build() -> OwnerReference {
+        owner(("beeai.dev/v1", "AgentBuild", "bu"), Some(true))
+    }
+
+    fn of_the_agent() -> OwnerReference {
+        owner(("beeai.dev/v1", "Agent", "au"), None)
+    }
+
+    fn uids(secret: &Value) -> Vec<&str> {
+        let owners = secret["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        owners.map(|owner| owner["uid"].as_str().unwrap()).collect()
+    }
+
+    /// The Secret goes with the last of its owners: an Agent that pulls with it is one of them, whatever became of the token meanwhile.
+    #[tokio::test]
+    async fn a_login_gets_its_owners_though_its_token_is_gone_or_may_not_be_used() {
+        let token = |name: &str, key: &str| json!({"metadata": {"name": name}, "data": {key: "dA=="}});
+        for (source, reason) in [
+            (token("another", "token"), Reason::PrerequisitesMissing),
+            (token("git", "another"), Reason::PrerequisitesMissing),
+            (json!({"metadata": {"name": "git"}, "data": {"token": "/w=="}}), Reason::PrerequisitesMissing),
+            (
+                json!({"metadata": {"name": "git", "annotations": {keys::ANNOTATION_REGISTRY_HOSTS: "quay.io"}}, "data": {"token": "dA=="}}),
+                Reason::SecretNotUsable,
+            ),
+        ] {
+            let metadata = json!({"name": "weather-docker", "uid": "su", "resourceVersion": "7", "ownerReferences": [of_the_build()]});
+            let standing = json!({"metadata": metadata, "type": DOCKER_TYPE, "data": {DOCKER_CONFIG: "eA=="}});
+            let (stored, client) = served(&[&standing, &source]);
+            let login = Login { owners: vec![of_the_build(), of_the_agent()], ..login("ghcr.io") };
+            let op = Op::Login(Box::new(login.clone()));
+            for _ in 0..2 {
+                let refused = make(&client, "drawbridge/test", &login, &op).await.unwrap_err();
+                assert!(matches!(&refused, ApplyError::Refused { reason: why, .. } if *why == reason), "{refused}");
+            }
+            let after = stored.lock()["weather-docker"].clone();
+            assert_eq!((uids(&after), &after["data"]), (vec!["bu", "au"], &standing["data"]));
+            // Of a Secret that is not the build's nothing is changed.
+            let mut theirs = standing.clone();
+            theirs["metadata"]["ownerReferences"] = json!([]);
+            let (stored, client) = served(&[&theirs, &source]);
+            make(&client, "drawbridge/test", &login, &op).await.unwrap_err();
+            assert_eq!(stored.lock()["weather-docker"], theirs);
+        }
+    }
+
+    /// What is left of a build that is gone belongs to its Agents; the build that comes under its name pushes with it again. Whatever else has
+    /// the name is somebody else's.
+    #[tokio::test]
+    async fn the_login_that_a_build_left_to_its_agents_is_the_next_ones_and_nothing_else_is() {
+        let metadata = json!({
+            "name": "weather-docker", "uid": "su", "resourceVersion": "7", "ownerReferences": [of_the_agent()],
+            "labels": {keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE}, "annotations": {keys::ANNOTATION_SOURCE_VERSION: "old/1"},
+        });
+        let left = json!({"metadata": metadata, "type": DOCKER_TYPE, "data": {DOCKER_CONFIG: "eA=="}});
+        let owners = |owners: Value| json!({"metadata": {"ownerReferences": owners}});
+        let source =
+            json!({"metadata": {"name": "git", "uid": "u", "resourceVersion": "2"}, "data": {"token": "dA=="}});
+        for (change, taken) in [
+            (json!({}), true),
+            (json!({"metadata": {"labels": null}}), false),
+            (json!({"metadata": {"annotations": null}}), false),
+            (json!({"type": "Opaque"}), false),
+            (owners(json!(null)), false),
+            (owners(json!([owner(("beeai.beeai.dev/v1", "Agent", "au"), None)])), false),
+            (owners(json!([owner(("beeai.dev/v1", "Agent", "au"), Some(true))])), false),
+            (owners(json!([of_the_agent(), owner(("v1", "ConfigMap", "c"), None)])), false),
+        ] {
+            let mut standing = left.clone();
+            json_patch::merge(&mut standing, &change);
+            let (stored, client) = served(&[&standing, &source]);
+            let login = Login { owners: vec![of_the_build()], ..login("ghcr.io") };
+            let op = Op::Login(Box::new(login.clone()));
+            let answer = make(&client, "drawbridge/test", &login, &op).await;
+            let after = stored.lock()["weather-docker"].clone();
+            if taken {
+                assert!(matches!(answer, Ok(Learned::Secret(..))), "{answer:?}");
+                assert_eq!(
+                    (uids(&after), &after["metadata"]["ownerReferences"][1]["controller"]),
+                    (vec!["au", "bu"], &json!(true))
+                );
+                assert_eq!(after["metadata"]["annotations"][keys::ANNOTATION_SOURCE_VERSION], "u/2");
+            } else {
+                assert!(
+                    matches!(answer, Err(ApplyError::Refused { reason: Reason::NameConflict, .. })),
+                    "{change}: {answer:?}"
+                );
+                assert_eq!(after, standing, "{change}");
+            }
+        }
+    }
+
+    /// Without the token, or its key, a login that may be missing is none, whatever its Secret lets be done with it.
+    #[tokio::test]
+    async fn an_optional_token_that_is_missing_asks_for_no_consent() {
+        let demand = Demand { secret: "git".into(), by: keys::USABLE_BY[0], goes: Goes::Anywhere };
+        let login = Login { optional: true, demand: Some(demand), ..login("ghcr.io") };
+        let op = Op::Login(Box::new(login.clone()));
+        let other = json!({"metadata": {"name": "git"}, "data": {"another": "dA=="}});
+        for secrets in [vec![], vec![&other]] {
+            let (_, client) = served(&secrets);
+            let answer = make(&client, "drawbridge/test", &login, &op).await;
+            assert!(matches!(answer, Ok(Learned::Secret(_, SecretFact::Absent))), "{answer:?}");
+        }
+    }
 
     fn login(account: &str) -> Login {
         Login {

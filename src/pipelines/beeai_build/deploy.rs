@@ -1,5 +1,7 @@
 //! The Agent that a build keeps: a desired state, computed anew whenever it is looked at.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::login::{RegistryLogin, pull_secret};
@@ -29,12 +31,6 @@ pub fn target(object: &Value) -> Option<&str> {
     })
 }
 
-/// The Secrets that the Agent will refer to, as far as the build's own text names them.
-#[must_use]
-pub fn secrets(object: &Value) -> std::collections::BTreeSet<String> {
-    secrets::of_beeai_agent(&json!({"spec": {"env": env(object)}}))
-}
-
 /// The Agent that a build keeps for that image.
 #[must_use]
 pub fn agent(object: &Value, image: &str, login: &RegistryLogin) -> Option<Wanted> {
@@ -52,12 +48,20 @@ pub fn agent(object: &Value, image: &str, login: &RegistryLogin) -> Option<Wante
     if !env.is_empty() {
         spec.insert("env".to_owned(), Value::Array(env));
     }
-    Some(Wanted {
-        name: target.to_owned(),
-        labels: labels(object),
-        annotations: annotations(object),
-        spec: Value::Object(spec),
-    })
+    let spec = Value::Object(spec);
+    let annotations = annotations(object, &secrets(object, &spec, login));
+    Some(Wanted { name: target.to_owned(), labels: labels(object), annotations, spec })
+}
+
+/// The Secrets that an Agent of that spec refers to, but for a login that the build itself makes for it: nobody is asked for that. Where the
+/// build's own text names the login, it is a Secret as any other.
+fn secrets(object: &Value, spec: &Value, login: &RegistryLogin) -> BTreeSet<String> {
+    let mut names = secrets::of_beeai_agent(&json!({"spec": spec}));
+    if let RegistryLogin::Made(made) = login {
+        let written = secrets::of_beeai_agent(&json!({"spec": {"env": env(object)}}));
+        names.retain(|name| *name != made.secret || written.contains(name));
+    }
+    names
 }
 
 fn env(object: &Value) -> &[Value] {
@@ -77,12 +81,11 @@ fn labels(object: &Value) -> Map<String, Value> {
     labels
 }
 
-/// The uid of the build, by which it knows its Agent again; and which of its Secrets the build leaves to their own consent.
-fn annotations(object: &Value) -> Map<String, Value> {
+/// The uid of the build, by which it knows its Agent again; and which of the Agent's Secrets the build leaves to their own consent.
+fn annotations(object: &Value, of_agent: &BTreeSet<String>) -> Map<String, Value> {
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or("");
     let mut annotations = Map::from_iter([(keys::ANNOTATION_CREATED_BY_UID.to_owned(), json!(uid))]);
     let consented = secrets::by_consent(object);
-    let of_agent = secrets(object);
     let left: Vec<_> = consented.into_iter().filter(|name| of_agent.contains(name)).collect();
     if !left.is_empty() {
         annotations.insert(keys::ANNOTATION_SECRETS_BY_CONSENT.to_owned(), json!(left.join(",")));

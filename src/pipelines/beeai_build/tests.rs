@@ -182,6 +182,7 @@ fn every_rule_names_its_field() {
         (json!({"env": [{"name": "A", "value": "$(params.x)"}]}), "spec.env[0].value"),
         (json!({"agent": {"name": "9x"}}), "spec.agent.name"),
         (json!({"agent": {"env": [{"name": "PORT", "value": "0"}]}}), "spec.agent.env[0].value"),
+        (json!({"agent": {"env": [{"name": "PORT", "value": ""}]}}), "spec.agent.env[0].value"),
         (json!({"dockerfile": "../Dockerfile"}), "spec.dockerfile"),
     ] {
         let found = faults(&sample(more.clone()));
@@ -193,6 +194,7 @@ fn every_rule_names_its_field() {
     long["metadata"]["name"] = json!("a".repeat(49));
     assert_eq!(faults(&long), ["metadata.name"]);
     assert_eq!(faults(&sample(json!({}))), Vec::<String>::new());
+    assert_eq!(faults(&sample(json!({"agent": {"env": [secret("PORT", "s", "k")]}}))), Vec::<String>::new());
     assert_eq!(faults(&sample(json!({"repoUrl": "github.com/a/b.git"}))), Vec::<String>::new(), "Z14");
 }
 
@@ -321,6 +323,27 @@ fn case_z32_the_agent_that_is_kept_says_who_made_it() {
     let kept = agent(&consenting, image, &RegistryLogin::None).unwrap();
     assert_eq!(kept.annotations[keys::ANNOTATION_SECRETS_BY_CONSENT], "left");
     assert_eq!(agent(&sample(json!({"deployAfterBuild": false})), image, &RegistryLogin::None), None);
+}
+
+/// Whatever part of the build brings a Secret into the Agent, its consent is the Agent's to ask for; the login that the build makes is the
+/// build's own, unless its text names it as if it were another's.
+#[test]
+fn what_the_build_pulls_with_is_left_to_consent_as_what_its_agent_names() {
+    let settings = Settings::new(OPERATOR);
+    let left = |env: Value, of_agent: Value, consented: &str| {
+        let mut object = sample(json!({"env": env, "agent": {"env": of_agent}}));
+        object["metadata"]["annotations"] = json!({keys::ANNOTATION_SECRETS_BY_CONSENT: consented});
+        let kept = agent(&object, "i", &login(&object, &settings)).unwrap();
+        kept.annotations.get(keys::ANNOTATION_SECRETS_BY_CONSENT).cloned()
+    };
+    let (named, git) =
+        (json!([{"name": "IMAGE_REPO_SECRET", "value": "regcred"}]), json!([secret("GITHUB_TOKEN", "git", "t")]));
+    let made = "research-agent-docker";
+    assert_eq!(left(named.clone(), json!(null), "regcred"), Some(json!("regcred")));
+    assert_eq!(left(named, json!([{"name": "IMAGE_REPO_SECRET", "value": "own"}]), "regcred"), None);
+    assert_eq!(left(git.clone(), json!(null), &format!("{made},git")), None);
+    assert_eq!(left(git.clone(), json!([secret("A", made, ".dockerconfigjson")]), made), Some(json!(made)));
+    assert_eq!(left(git, json!([{"name": "IMAGE_REPO_SECRET", "value": made}]), made), Some(json!(made)));
 }
 
 /// Z48: nothing of a build of BeeAI has the name of something of another group's build.

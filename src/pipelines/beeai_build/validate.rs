@@ -62,7 +62,7 @@ pub fn without_template(view: &TemplatesView) -> Vec<Fault> {
         Some(Err(faults)) => faults.clone(),
         None => {
             let path = format!("ConfigMap {namespace}/{}{TEMPLATE}", keys::PREFIX_TEMPLATE);
-            let remedy = "apply the install manifests again: they hold it";
+            let remedy = "apply what drawbridge render prints for this installation: it holds that ConfigMap";
             vec![Fault::new(Reason::TemplateMissing, path, "is not there", remedy)]
         }
     }
@@ -165,10 +165,12 @@ fn agent(object: &Value, findings: &mut Findings) {
     let env = object.pointer("/spec/agent/env").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for (index, entry) in env.iter().enumerate() {
         let at = format!("spec.agent.env[{index}]");
-        let value = entry.get("value").and_then(Value::as_str).unwrap_or("");
+        let value = entry.get("value").and_then(Value::as_str);
+        // As the Agent's own review judges it: what is there and empty is no number.
+        let is_port = |text: &str| text.parse::<u16>().is_ok_and(|port| port > 0);
         match env::name(entry) {
             "" => findings.fault(Fault::required(format!("{at}.name"), "name the variable")),
-            keys::ENV_PORT if !value.is_empty() && value.parse::<u16>().ok().is_none_or(|port| port == 0) => {
+            keys::ENV_PORT if value.is_some_and(|value| !is_port(value)) => {
                 let sentence = "is not a port: variable PORT is a number from 1 to 65535";
                 let remedy = "write the number that the agent listens on";
                 findings.fault(Fault::invalid(format!("{at}.value"), sentence, remedy));

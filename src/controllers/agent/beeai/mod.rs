@@ -2,7 +2,8 @@
 //!
 //! In: an Agent and everything of its name. Out: one Deployment and one Service, and its status. Promises: those of the frame; a Deployment
 //! that an earlier operator made for the very Agent runs on as it is until the Agent changes or asks for it ([`pending`]), so that a switch of
-//! operators breaks no agent that runs.
+//! operators breaks no agent that runs. A change counts whatever becomes of it at first: condition `LockdownPending` keeps the generation that
+//! runs on until something else is written. Where the platform has all of them locked down, it says so until the new Pods run ([`locks`]).
 
 mod status;
 
@@ -16,6 +17,7 @@ use super::face::{Face, Left};
 use super::image::Image;
 use super::plan::{all, concerned, planned};
 use super::subject::Subject;
+use super::turns::Inherits;
 use crate::api::secrets;
 use crate::config::namesakes;
 use crate::controllers::agent::memory::Agents;
@@ -65,7 +67,7 @@ const fn face(kind: Kind, controller: Name) -> Face {
         request: |subject, _| workload(&subject.object, subject.face.kind.group()),
         secrets: secrets::of_beeai_agent,
         keeps: |subject, claims| kept(subject) && pending(subject, claims),
-        inherits: |subject| !kept(subject) && inherited(subject),
+        inherits,
         status: status::update,
         leaves: |_, _| Left::default(),
         collected: false,
@@ -100,16 +102,44 @@ fn pending(subject: &Subject<'_>, claims: &Claims<'_>) -> bool {
     matches!(claims.deployment, Claim::Ours(_)) && inherited(subject)
 }
 
+/// What the platform's wish to lock down everything makes of it.
+fn inherits(subject: &Subject<'_>) -> Inherits {
+    match () {
+        () if kept(subject) => Inherits::No,
+        () if inherited(subject) && said_of(subject).is_none() => Inherits::Unsaid,
+        () if inherited(subject) => Inherits::Waits,
+        () if locks(subject) => Inherits::Rolls,
+        () => Inherits::No,
+    }
+}
+
 /// Whether neither a Deployment of before us nor the Agent has changed since we saw them first: it was never applied by us, and the condition
 /// that says so is of the Agent's present generation.
 fn inherited(subject: &Subject<'_>) -> bool {
-    let Some(own) = subject.own_deployment() else { return false };
-    let asks = subject.seen.annotations.get(keys::ANNOTATION_LOCKDOWN).is_some_and(|value| value == keys::LOCKDOWN_NOW);
-    if own.applied.is_some() || own.fields.is_some() || asks {
-        return false;
-    }
+    is_untouched(subject)
+        && !asks(subject)
+        && said_of(subject).is_none_or(|generation| generation == subject.seen.generation)
+}
+
+/// Whether there is a Deployment, and it was never applied by us.
+fn is_untouched(subject: &Subject<'_>) -> bool {
+    subject.own_deployment().is_some_and(|own| own.applied.is_none() && own.fields.is_none())
+}
+
+/// Whether the platform has locked it down, and its new Pods do not all run yet. What its user has changed or asked for is his own.
+fn locks(subject: &Subject<'_>) -> bool {
+    let is_unchanged = said_of(subject) == Some(subject.seen.generation) && !asks(subject);
+    let rolls = subject.deployment.is_some_and(|deployment| !deployment.seen.rollout.is_complete());
+    !kept(subject) && is_unchanged && rolls && subject.own_deployment().is_some() && !is_untouched(subject)
+}
+
+/// Whether the Agent asks to be locked down.
+fn asks(subject: &Subject<'_>) -> bool {
+    subject.seen.annotations.get(keys::ANNOTATION_LOCKDOWN).is_some_and(|value| value == keys::LOCKDOWN_NOW)
+}
+
+/// The generation of which the Agent says that its Deployment is yet to be locked down.
+fn said_of(subject: &Subject<'_>) -> Option<i64> {
     let list = subject.seen.status.get("conditions").unwrap_or(&Value::Null);
-    let told = conditions::stored(list, status::PENDING);
-    let of = told.and_then(|told| told.get("observedGeneration")).and_then(Value::as_i64);
-    of.is_none_or(|generation| generation == subject.seen.generation)
+    conditions::stored(list, status::PENDING)?.get("observedGeneration")?.as_i64()
 }

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{kept, pending};
+use super::{is_untouched, kept, locks, pending};
+use crate::controllers::agent::claim::Claim;
 use crate::controllers::agent::status::{
     Phase, READY, RECONCILING, RELAXED, Ready, STALLED, Verdict, deployment, image, progress, ready, relaxed, written,
 };
@@ -19,17 +20,34 @@ use crate::domain::reason::Reason;
 pub(super) const PENDING: &str = "LockdownPending";
 /// The condition types that are ours.
 const OURS: [&str; 5] = [READY, RELAXED, PENDING, RECONCILING, STALLED];
+/// What becomes of Pods that are locked down.
+const LOCKED: &str = "as a user that is not root, with a root filesystem that cannot be written, without capabilities and without a token of \
+                      the Kubernetes API";
 
 /// The operations that bring the status up to date: none when it is.
 pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     let ready = ready(subject, verdict);
     let mut wanted = vec![Condition::new(READY, ready.phase == Phase::Ready, ready.reason, ready.message.clone())];
     wanted.extend(relaxed(verdict));
-    if pending(subject, verdict.claims) {
-        wanted.push(Condition::new(PENDING, true, Reason::LockdownPending, what_waits(subject, verdict)));
-    }
+    let (is_ours, waits) = (matches!(verdict.claims.deployment, Claim::Ours(_)), pending(subject, verdict.claims));
+    let says = match () {
+        () if waits => Some(what_waits(subject, verdict)),
+        () if is_ours && locks(subject) => Some(what_rolls(subject)),
+        () => None,
+    };
+    wanted.extend(says.map(|says| Condition::new(PENDING, true, Reason::LockdownPending, says)));
     wanted.extend(progress(&ready));
-    written(subject, verdict, (fields(subject, verdict, &ready), &wanted, &OURS))
+    // A change that could not be written yet is not forgotten: what is stored says of which generation the Deployment is.
+    let stays = is_ours && is_untouched(subject) && !waits;
+    let ours: Vec<&str> = OURS.into_iter().filter(|type_| !stays || *type_ != PENDING).collect();
+    written(subject, verdict, (fields(subject, verdict, &ready), &wanted, &ours))
+}
+
+fn what_rolls(subject: &Subject<'_>) -> String {
+    let name = &subject.cx.key.name;
+    format!(
+        "Deployment {name} was made by an earlier operator and is locked down: its Pods are made again {LOCKED}, and do not all run yet"
+    )
 }
 
 fn what_waits(subject: &Subject<'_>, verdict: &Verdict<'_>) -> String {
@@ -47,8 +65,7 @@ fn what_waits(subject: &Subject<'_>, verdict: &Verdict<'_>) -> String {
         false => "some of the Agents that are being locked down are ready".to_owned(),
     };
     format!(
-        "Deployment {name} was made by an earlier operator and runs on as it is{says}. Once {once}, its Pods are made again: as a user that is \
-         not root, with a root filesystem that cannot be written, without capabilities and without a token of the Kubernetes API"
+        "Deployment {name} was made by an earlier operator and runs on as it is{says}. Once {once}, its Pods are made again: {LOCKED}"
     )
 }
 

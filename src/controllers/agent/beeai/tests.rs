@@ -7,7 +7,8 @@ use crate::controllers::agent::memory::Agents;
 use crate::controllers::agent::plan::ROW as KAGENTI;
 use crate::controllers::agent::tests::bench::{Bench, TEAM, owns};
 use crate::controllers::enrolment::plan::ROW as ENROLMENT;
-use crate::controllers::scaffold::fixtures::Rowed;
+use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
+use crate::controllers::scaffold::fixtures::{Rowed, s};
 use crate::controllers::scaffold::plan::{Op, Row};
 use crate::domain::keys;
 use crate::store::{Key, Kind};
@@ -234,6 +235,39 @@ fn what_the_go_operator_made_runs_on_as_it_is_until_the_agent_changes() {
     assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownPending"), "");
 }
 
+/// What an Agent's user has changed is not forgotten because its first write was refused: it is said for as long as it is so, and written then.
+#[test]
+fn a_change_that_is_refused_at_first_is_written_once_it_may_be() {
+    let mut bench = Bench::new();
+    left_by_go(&mut bench, "ghcr.io/beeai/agents/weather:v1");
+    let before = bench.object(Kind::Deployment, NAME);
+    agent(&mut bench, Kind::BeeaiAgent, json!({}));
+    bench.converge_with(&[&ROW]);
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownPending"), "True/LockdownPending");
+    let env = json!([{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "model", "key": "k"}}}]);
+    bench.edit(
+        Kind::BeeaiAgent,
+        NAME,
+        json!({
+            "metadata": {"annotations": {keys::ANNOTATION_SECRETS_BY_CONSENT: "model"}},
+            "spec": {"image": "ghcr.io/beeai/agents/weather:v2", "env": env},
+        }),
+    );
+    for _ in 0..2 {
+        assert_eq!(owns(&bench.converge_with(&[&ROW])), []);
+        assert_eq!(says(&bench, Kind::BeeaiAgent, "Ready"), "False/SecretNotUsable");
+        let of = condition(&bench, Kind::BeeaiAgent, "LockdownPending")["observedGeneration"].clone();
+        assert_eq!((of, bench.object(Kind::Deployment, NAME)), (json!(1), before.clone()));
+    }
+    let seen = SecretSeen { keys: ["k".to_owned()].into(), usable_by: Some("agents".into()), ..SecretSeen::default() };
+    bench.secrets.insert("model".into(), SecretFact::Is(seen));
+    bench.now += s(31);
+    let written = owns(&bench.converge_with(&[&ROW]));
+    assert_eq!(written.iter().filter(|kind| **kind == Kind::Deployment).count(), 1, "{written:?}");
+    assert_eq!(bench.container(NAME, 0)["image"], "ghcr.io/beeai/agents/weather:v2");
+    assert_eq!(says(&bench, Kind::BeeaiAgent, "LockdownPending"), "");
+}
+
 #[test]
 fn an_annotation_locks_down_at_once_and_somebody_who_strips_our_mark_wins_nothing() {
     let mut bench = Bench::new();
@@ -248,9 +282,8 @@ fn an_annotation_locks_down_at_once_and_somebody_who_strips_our_mark_wins_nothin
     assert_eq!(owns(&bench.converge_with(&[&ROW])), [Kind::Deployment], "it is applied again, not taken for another's");
 }
 
-/// `beeai.takeover: lockdown` locks down what is there, a few Agents at a time; whoever waits says so.
-#[test]
-fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {
+/// Agents of before us on a platform that has all of them locked down.
+fn to_be_locked_down() -> (Bench, Vec<String>) {
     let mut bench = Bench::with("beeai: {takeover: lockdown}\n");
     let names: Vec<String> = (0..12).map(|index| format!("weather-{index:02}")).collect();
     for name in &names {
@@ -258,7 +291,75 @@ fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {
         let object = json!({"metadata": {"creationTimestamp": "2026-05-01T00:00:00Z"}, "spec": {"image": "ghcr.io/beeai/agents/weather:v1"}});
         bench.edit(Kind::BeeaiAgent, name, object);
     }
-    let deployments = |ops: &[Op]| owns(ops).iter().filter(|kind| **kind == Kind::Deployment).count();
+    (bench, names)
+}
+
+fn deployments(ops: &[Op]) -> usize {
+    owns(ops).iter().filter(|kind| **kind == Kind::Deployment).count()
+}
+
+/// Another process leads, and looks at everything once before it knows who rolls.
+fn led_by_another(bench: &mut Bench) -> usize {
+    bench.cluster.forget();
+    let before = deployments(&bench.converge_with(&[&ROW]));
+    bench.cluster.memory.surveyed = true;
+    before + deployments(&bench.converge_with(&[&ROW]))
+}
+
+/// What rolls, and what failed, is read from the Agents: a leader who knows nothing goes on where another one was.
+#[test]
+fn another_leader_rolls_no_more_than_the_one_before_and_halts_where_that_one_did() {
+    let (mut bench, names) = to_be_locked_down();
+    assert_eq!(deployments(&bench.converge_with(&[&ROW])), 5);
+    let written = |name: &&String| {
+        let deployment = bench.object(Kind::Deployment, name);
+        deployment["metadata"]["annotations"]["kagenti.io/content-digest"].is_string()
+    };
+    let first: Vec<String> = names.iter().filter(written).cloned().collect();
+    assert_eq!(led_by_another(&mut bench), 0, "five are under way");
+    // Two of them never become available; the others do.
+    for name in &first {
+        bench.rolled_out(name);
+    }
+    for name in &first[..2] {
+        let progress = json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"});
+        let counts =
+            json!({"updatedReplicas": 0, "readyReplicas": 0, "availableReplicas": 0, "conditions": [progress]});
+        bench.edit(Kind::Deployment, name, json!({"status": counts}));
+    }
+    assert_eq!(deployments(&bench.converge_with(&[&ROW])), 0, "two that failed end it");
+    assert_eq!(led_by_another(&mut bench), 0, "whoever leads");
+    // What an Agent's user does about it is his own; with one that failed three places are free.
+    bench.edit(Kind::BeeaiAgent, &first[0], json!({"spec": {"image": "ghcr.io/beeai/agents/weather:v2"}}));
+    assert_eq!(deployments(&bench.converge_with(&[&ROW])), 1 + 3);
+    assert_eq!(bench.container(&first[0], 0)["image"], "ghcr.io/beeai/agents/weather:v2");
+}
+
+/// What is not complete for a reason of its own counts for nothing: neither for the wave nor against it.
+#[test]
+fn an_agent_whose_user_broke_it_holds_up_no_lock_down() {
+    let (mut bench, names) = to_be_locked_down();
+    bench.converge_with(&[&ROW]);
+    for _ in 0..3 {
+        names.iter().for_each(|name| bench.rolled_out(name));
+        bench.converge_with(&[&ROW]);
+    }
+    for name in &names[..3] {
+        bench.edit(Kind::BeeaiAgent, name, json!({"spec": {"image": "ghcr.io/beeai/agents/broken:v1"}}));
+        bench.converge_with(&[&ROW]);
+        let progress = json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"});
+        let generation = bench.object(Kind::Deployment, name)["metadata"]["generation"].clone();
+        let status = json!({"observedGeneration": generation, "updatedReplicas": 0, "availableReplicas": 0, "conditions": [progress]});
+        bench.edit(Kind::Deployment, name, json!({"status": status}));
+    }
+    assert_eq!(led_by_another(&mut bench), 0);
+    assert_eq!((bench.cluster.memory.failed(), bench.cluster.memory.rolling()), (0, 0));
+}
+
+/// `beeai.takeover: lockdown` locks down what is there, a few Agents at a time; whoever waits says so.
+#[test]
+fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {
+    let (mut bench, names) = to_be_locked_down();
     assert_eq!(deployments(&bench.converge_with(&[&ROW])), 5, "five at a time");
     let waiting = |bench: &Bench| {
         let pending = |name: &&String| {

@@ -1,17 +1,21 @@
 //! The Agent that a build keeps, as a desired state.
 //!
 //! In: a build that is completed, and the Agent of the name that it keeps. Out: the Agent's creation or correction, and conditions `Deployed`
-//! and `Ready`. Promises: an Agent that carries another mark than this build's uid is never changed; nothing is mounted that the check on the
-//! build has not seen: names that it left to the Secrets' own consent are asked for before each write.
+//! and `Ready`. Promises: an Agent that carries another mark than this build's uid is never changed, and whose it is is said with what to do;
+//! nothing is mounted that the check on the build has not seen: names that it left to the Secrets' own consent are asked for before each write,
+//! by what the Agent will mount, whichever part of the build names it.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::login as registry;
+use crate::api::secrets;
 use crate::controllers::agent_build::clean_up;
 use crate::controllers::agent_build::face::Face;
+use crate::controllers::agent_build::failure::cut;
 use crate::controllers::agent_build::memory::Plan;
+use crate::controllers::agent_build::note::Note;
 use crate::controllers::agent_build::status::{self, READY, State};
 use crate::controllers::agent_build::subject::Subject;
 use crate::controllers::conditions::{self, Condition};
@@ -19,9 +23,10 @@ use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::consent::{Demand, Goes};
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::plan::{Op, escaped};
+use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::pipelines::beeai_build::deploy::{Wanted, agent, secrets, target};
+use crate::pipelines::beeai_build::deploy::{Wanted, agent, target};
 use crate::pipelines::beeai_build::login::{RegistryLogin, login};
 use crate::store::objects::CustomRef;
 use crate::store::{Key, Kind, Reach, Store};
@@ -32,6 +37,8 @@ const DEPLOYED: &str = "Deployed";
 const FAILURES: u32 = 3;
 /// How long a Secret that does not consent is not asked again: nobody tells when it does.
 const UNUSABLE: Duration = Duration::from_secs(30);
+/// Longest mark of somebody else's that is repeated: a uid is shorter.
+const MARK: usize = 64;
 
 /// The kind of Agent that builds of that face keep: of their own group.
 fn kind_of(face: &Face) -> Kind {
@@ -79,9 +86,15 @@ pub(super) fn ready(subject: &Subject<'_>, state: &State) -> Option<Condition> {
 
 /// What to do about a build that is judged.
 pub(super) fn settled(subject: &Subject<'_>) -> Plan {
-    let due = registry::due(subject);
-    if let (Some(Duration::ZERO), Some(login)) = (due, subject.request.login.as_ref()) {
-        return Plan { ops: vec![registry::wanted(subject, login)], again: Some(Duration::ZERO), ..Plan::default() };
+    let login = registry::Standing::of(subject);
+    let note = Note { login: login.as_ref().and_then(|login| login.tried.clone()), ..Note::default() };
+    if let Some(login) = login.as_ref().filter(|login| login.due.is_zero()) {
+        return Plan { ops: vec![login.wanted()], again: Some(Duration::ZERO), note };
+    }
+    let due = login.as_ref().map(|login| login.due);
+    let said = registry::said(subject, login.as_ref());
+    if !said.is_empty() {
+        return Plan { ops: said, again: due, note };
     }
     let is_completed = subject.phase() == subject.face.words.succeeded;
     let (ops, mut again) = if is_completed { hook(subject) } else { (Vec::new(), None) };
@@ -93,6 +106,7 @@ pub(super) fn settled(subject: &Subject<'_>) -> Plan {
         };
     }
     plan.again = again;
+    plan.note = note;
     plan
 }
 
@@ -128,16 +142,56 @@ fn hook(subject: &Subject<'_>) -> (Vec<Op>, Option<Duration>) {
             (store(subject, Some(&failed(Reason::AgentNotReady, message))), None)
         }
         Some((agent, true)) => keep(subject, &wanted, kind, &agent),
-        Some((_, false)) => {
-            let message = format!(
-                "Agent {} exists and was not made by this build; it is left alone. What to do: delete it, or give spec.agent.name another name",
-                wanted.name
-            );
+        Some((agent, false)) => {
+            let message = left_alone(subject, kind, &agent);
             let deployed = failed(Reason::AgentExists, message.clone());
             let told = is_news(subject, &deployed).then(|| status::report(subject, Reason::AgentExists, message));
             (told.into_iter().chain(store(subject, Some(&deployed))).collect(), None)
         }
     }
+}
+
+/// Why an Agent of the name is not this build's, and what to do about it.
+fn left_alone(subject: &Subject<'_>, kind: Kind, agent: &CustomRef<'_>) -> String {
+    let (name, build, namespace) = (agent.name, &subject.build, subject.namespace());
+    if let Some(over) = agent.seen.over {
+        let remedy = match over {
+            Over::Size => "write less on it",
+            Over::Count | Over::Total => "delete Agents that nobody needs",
+        };
+        let sentence = over.sentence();
+        return format!(
+            "Agent {name} {sentence}. So it is not known which build it is of, and it is left alone. What to do: {remedy}; the build \
+             follows by itself"
+        );
+    }
+    let key = keys::ANNOTATION_CREATED_BY_UID;
+    let mark = agent.seen.annotations.get(key).filter(|mark| !mark.is_empty());
+    let is_of_this_name = agent.seen.labels.get(keys::LABEL_CREATED_BY).is_some_and(|by| **by == **build.name);
+    let mut builds = subject.cx.store.customs(subject.face.kind, namespace);
+    let keeper = mark.and_then(|mark| builds.find(|other| other.uid == mark));
+    let whose = match (mark, keeper) {
+        (Some(_), Some(keeper)) => format!("exists and AgentBuild {} keeps it", keeper.name),
+        (Some(mark), None) if is_of_this_name => {
+            format!("exists and was made by an earlier AgentBuild of this name ({key}: {})", cut(mark, MARK))
+        }
+        (Some(mark), None) => format!("exists and was made by an AgentBuild that is gone ({key}: {})", cut(mark, MARK)),
+        (None, _) if is_of_this_name => {
+            format!("exists and was made for this build by an earlier operator: it has no annotation {key}")
+        }
+        (None, _) => "exists and was not made by a build".to_owned(),
+    };
+    let another = "give spec.agent.name another name";
+    let (plural, group, uid) = (kind.plural(), kind.group(), build.uid);
+    let keep = format!(
+        "have this build keep it: kubectl -n {namespace} annotate {plural}.{group} {name} {key}={uid} --overwrite"
+    );
+    let remedy = match (mark, keeper) {
+        (_, Some(_)) => another.to_owned(),
+        (None, None) if !is_of_this_name => format!("{another}, delete the Agent, or {keep}"),
+        _ => format!("{another}, or {keep}"),
+    };
+    format!("Agent {name} {whose}; it is left alone. What to do: {remedy}")
 }
 
 fn failed(reason: Reason, message: String) -> Deployed {
@@ -154,11 +208,11 @@ fn pulls(subject: &Subject<'_>) -> RegistryLogin {
     if missing { RegistryLogin::None } else { login }
 }
 
-/// The Secrets that the build leaves to their own consent, and that the Agent would mount.
-fn consent(subject: &Subject<'_>) -> Option<Op> {
-    let left = crate::api::secrets::by_consent(&subject.object);
-    let named = secrets(&subject.object).into_iter().filter(|name| left.contains(name));
-    let demands: Vec<_> = named.map(|secret| Demand { secret, by: keys::USABLE_BY[1], goes: Goes::Anywhere }).collect();
+/// The Secrets that the Agent would mount and that the build leaves to their own consent, as the Agent says itself.
+fn consent(subject: &Subject<'_>, wanted: &Wanted) -> Option<Op> {
+    let left = secrets::by_consent(&json!({"metadata": {"annotations": wanted.annotations}}));
+    let demand = |secret| Demand { secret, by: keys::USABLE_BY[1], goes: Goes::Anywhere };
+    let demands: Vec<_> = left.into_iter().map(demand).collect();
     (!demands.is_empty()).then(|| Op::Consent { namespace: subject.namespace().to_owned(), demands })
 }
 
@@ -208,7 +262,8 @@ fn make(subject: &Subject<'_>, wanted: &Wanted, kind: Kind) -> (Vec<Op>, Option<
         "spec": wanted.spec,
     });
     let create = Op::Create { kind, namespace: subject.namespace().to_owned(), body };
-    written(subject, (wanted, consent(subject).into_iter().chain([create]).collect(), Reason::AgentCreated))
+    let ops = consent(subject, wanted).into_iter().chain([create]).collect();
+    written(subject, (wanted, ops, Reason::AgentCreated))
 }
 
 fn keep(subject: &Subject<'_>, wanted: &Wanted, kind: Kind, agent: &CustomRef<'_>) -> (Vec<Op>, Option<Duration>) {
@@ -218,7 +273,8 @@ fn keep(subject: &Subject<'_>, wanted: &Wanted, kind: Kind, agent: &CustomRef<'_
         let version = json!({"op": "test", "path": "/metadata/resourceVersion", "value": agent.version.to_string()});
         let operations = [uid, version].into_iter().chain(changes).collect();
         let edit = Op::Edit { kind, key: Key::new(subject.namespace(), agent.name), operations };
-        return written(subject, (wanted, consent(subject).into_iter().chain([edit]).collect(), Reason::AgentUpdated));
+        let ops = consent(subject, wanted).into_iter().chain([edit]).collect();
+        return written(subject, (wanted, ops, Reason::AgentUpdated));
     }
     let name = &wanted.name;
     let text = |key: &str| agent.seen.status.get(key).and_then(Value::as_str);

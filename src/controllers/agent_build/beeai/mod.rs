@@ -64,7 +64,14 @@ const fn face(kind: Kind, controller: Name, of: &'static FrontEnd) -> Face {
         is_served: |settings| settings.workloads.beeai,
         finalizer: keys::FINALIZER_BEEAI,
         front: of,
-        words: Words { phase: "buildStatus", succeeded: "Completed", began: "startTime" },
+        words: Words {
+            phase: "buildStatus",
+            succeeded: "Completed",
+            began: "startTime",
+            git_secret: "git token",
+            registry_secret: "IMAGE_REPO_SECRET",
+            more_time: "let whoever runs Drawbridge raise pipeline-timeout in its ConfigMap pipeline-template-beeai",
+        },
         cleans_up: false,
         read: match kind {
             Kind::BeeaiCompatBuild => |object, namespace, builds| {

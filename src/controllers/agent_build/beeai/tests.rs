@@ -1,5 +1,6 @@
 //! AgentBuilds of BeeAI against a namespace in memory: cases of BeeAI (Z; docs/cases.md) that plans decide.
 
+mod attacked;
 mod bad_input;
 
 use serde_json::{Value, json};

@@ -173,6 +173,9 @@ async fn case_z31_the_samples_become_agents_by_digest_in_both_groups() -> Result
             ensure!(!all.contains(&hidden) && !logs.contains(&hidden), "Z20: {hidden}");
         }
 
+        nobody_else_says_what_runs(&cp, &ns, (group, second)).await?;
+        what_is_changed_by_hand_is_taken_back(&cp, &ns, (group, second)).await?;
+
         // Z37: the build goes; the Agent and the Secret that it pulls with stay.
         kubectl(&cp, &ns, &["delete", &format!("agentbuilds.{group}/{second}"), "--timeout=60s"]).await?;
         wait_gone(&builds(&ns, group), second).await?;
@@ -182,10 +185,113 @@ async fn case_z31_the_samples_become_agents_by_digest_in_both_groups() -> Result
         };
         wait_for(&ns.api::<Secret>(), &format!("{second}-docker"), kept).await?;
         assert_eq!(says(&agents(&ns, group).get(second).await?, "Ready"), "True/DeploymentReady");
+        comes_again(&cp, &ns, (group, second)).await?;
     }
     one_name_in_both_groups(&cp).await?;
+    a_login_outlives_its_token_and_its_build(&cp).await?;
     let volumes = Api::<PersistentVolume>::all(cp.client().await?).list(&ListParams::default()).await?;
     assert!(volumes.items.is_empty(), "Z41");
+    Ok(())
+}
+
+/// Who holds every right on builds, status included, gives an Agent no image by it.
+async fn nobody_else_says_what_runs(cp: &ControlPlane, ns: &TestNamespace, (group, name): (&str, &str)) -> Result<()> {
+    let rights = json!({"apiGroups": [group], "resources": ["agentbuilds", "agentbuilds/status"], "verbs": ["*"]});
+    let planter = cp.person(ns, "beeai-planter", &[rights]).await?;
+    let resource = format!("agentbuilds.{group}");
+    let patch = async |status: Value| {
+        let patch = json!({"status": status}).to_string();
+        let args = ["patch", &resource, name, "-n", ns.name(), "--subresource=status", "--type=merge", "-p", &patch];
+        cp.kubectl(&planter, &args, "").await
+    };
+    for member in ["builtImage", "builtImageTag", "imageDigest"] {
+        for value in [json!("evil.example/x:1"), Value::Null] {
+            let answer = patch(json!({member: value})).await?;
+            ensure!(
+                !answer.success && answer.stderr.contains("drawbridge-build-records"),
+                "{member}: {}",
+                answer.stderr
+            );
+        }
+    }
+    let answer = patch(json!({"handledCancel": "x"})).await?;
+    ensure!(answer.success, "{}", answer.stderr);
+    let image = agents(ns, group).get(name).await?.data["spec"]["image"].clone();
+    assert_eq!(image, format!("ghcr.io/acme/research-agent@{}", digest()));
+    Ok(())
+}
+
+/// An Agent that lost the label of its maker, and with it its image, gets both back.
+async fn what_is_changed_by_hand_is_taken_back(
+    cp: &ControlPlane,
+    ns: &TestNamespace,
+    (group, name): (&str, &str),
+) -> Result<()> {
+    let image = format!("ghcr.io/acme/research-agent@{}", digest());
+    let patch =
+        json!({"metadata": {"labels": {keys::LABEL_APP_MANAGED_BY: "me"}}, "spec": {"image": "example.com/mine:v1"}})
+            .to_string();
+    kubectl(cp, ns, &["patch", &format!("agents.{group}"), name, "--type=merge", "-p", &patch]).await?;
+    let restored = |agent: &DynamicObject| {
+        let label = agent.metadata.labels.as_ref().and_then(|all| all.get(keys::LABEL_APP_MANAGED_BY));
+        label.is_some_and(|label| label == keys::BEEAI_BUILD_CONTROLLER) && agent.data["spec"]["image"] == *image
+    };
+    wait_for(&agents(ns, group), name, restored).await?;
+    let runs = |build: &DynamicObject| {
+        says(build, "Deployed") == "True/AgentUpdated" && says(build, "Ready") == "True/AgentReady"
+    };
+    wait_for(&builds(ns, group), name, runs).await?;
+    Ok(())
+}
+
+/// The same build again, as a tool makes it that replaces objects: it pushes with the login that was left to its Agent, and says what lets it
+/// keep that Agent.
+async fn comes_again(cp: &ControlPlane, ns: &TestNamespace, (group, name): (&str, &str)) -> Result<()> {
+    let text = DEPLOYED.replace("beeai.dev/v1", &format!("{group}/v1"));
+    let applied = cp.kubectl(cp.admin(), &["apply", "-n", ns.name(), "-f", "-"], &text).await?;
+    ensure!(applied.success, "{}", applied.stderr);
+    succeeds(ns, group, name).await?;
+    let left = |build: &DynamicObject| says(build, "Deployed") == "False/AgentExists";
+    let build = wait_for(&builds(ns, group), name, left).await?;
+    let uid = build.metadata.uid.clone().context("a uid")?;
+    let owners = ns.api::<Secret>().get(&format!("{name}-docker")).await?.metadata.owner_references.unwrap_or_default();
+    let owned = |kind: &str, is: Option<bool>| owners.iter().any(|owner| owner.kind == kind && owner.controller == is);
+    ensure!(owners.len() == 2 && owned("AgentBuild", Some(true)) && owned("Agent", None), "{owners:?}");
+    let command = format!("annotate agents.{group} {name} beeai.dev/created-by-uid={uid} --overwrite");
+    let told = build.data["status"]["conditions"].to_string();
+    ensure!(told.contains(&format!("kubectl -n {} {command}", ns.name())), "{told}");
+    kubectl(cp, ns, &command.split(' ').collect::<Vec<_>>()).await?;
+    let runs = |build: &DynamicObject| says(build, "Ready") == "True/AgentReady";
+    wait_for(&builds(ns, group), name, runs).await?;
+    Ok(())
+}
+
+/// The token goes while the build runs: the Agent owns the login all the same, and the build says that it is not brought up to date; then the build
+/// goes, and the Agent pulls on.
+async fn a_login_outlives_its_token_and_its_build(cp: &ControlPlane) -> Result<()> {
+    let ns = cp.namespace("builds-without-token").await?;
+    token(&ns, TOKEN).await?;
+    let (group, name) = (keys::GROUP_BEEAI, "research-agent");
+    ns.apply(DEPLOYED).await?;
+    let begun = |build: &DynamicObject| says(build, "PipelineRunExists") == "True/PipelineRunFound";
+    wait_for(&builds(&ns, group), name, begun).await?;
+    kubectl(cp, &ns, &["delete", "secret", "github-token-secret"]).await?;
+    succeeds(&ns, group, name).await?;
+    let docker = format!("{name}-docker");
+    let of_the_agent =
+        |secret: &Secret| secret.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Agent");
+    wait_for(&ns.api::<Secret>(), &docker, of_the_agent).await?;
+    let stale = |build: &DynamicObject| says(build, "LoginCurrent") == "False/PrerequisitesMissing";
+    let build = wait_for(&builds(&ns, group), name, stale).await?;
+    ensure!(build.data["status"]["conditions"].to_string().contains("github-token-secret"), "{}", build.data["status"]);
+    assert_eq!(login(&ns, &docker).await?, ("ghcr.io".into(), format!("octo:{TOKEN}")), "what it holds is as before");
+    kubectl(cp, &ns, &["delete", &format!("agentbuilds.{group}/{name}"), "--timeout=60s"]).await?;
+    wait_gone(&builds(&ns, group), name).await?;
+    let left = |secret: &Secret| {
+        let owners = secret.metadata.owner_references.as_deref().unwrap_or_default();
+        !owners.is_empty() && owners.iter().all(|owner| owner.kind == "Agent")
+    };
+    wait_for(&ns.api::<Secret>(), &docker, left).await?;
     Ok(())
 }
 

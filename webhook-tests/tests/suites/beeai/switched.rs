@@ -14,7 +14,7 @@ use webhook_tests::{
 };
 
 use super::{agent, agents, ready, says};
-use crate::agents::stage::{CONTROLLERS, agent as kagenti, leads, ready as kagenti_ready};
+use crate::agents::stage::{CONTROLLERS, agent as kagenti, kubectl, leads, ready as kagenti_ready};
 use crate::builds::stage::api;
 
 const COMPAT: &str = keys::GROUP_BEEAI_COMPAT;
@@ -110,6 +110,47 @@ fn build(group: &str, name: &str) -> Value {
     })
 }
 
+/// A build of the original operator that has ended, and the Agent of its name that its deploy step made: labelled, owned, and without a mark.
+async fn built_by_go(ns: &TestNamespace, name: &str) -> Result<()> {
+    let mut object = build(COMPAT, name);
+    object["metadata"]["finalizers"] = json!([keys::FINALIZER_BEEAI]);
+    object["spec"]["deployAfterBuild"] = json!(true);
+    let uid = ns.accepts(&object).await?.metadata.uid.context("a uid")?;
+    let status = json!({"status": {
+        "buildStatus": "Completed", "builtImage": "example.com/weather:v1", "pipelineRunName": format!("{name}-8f3c5d0a"), "observedGeneration": 1,
+    }});
+    let as_go = PatchParams { field_manager: Some(GO.to_owned()), ..PatchParams::default() };
+    api(ns, &format!("{COMPAT}/v1"), "AgentBuild").patch_status(name, &as_go, &Patch::Merge(&status)).await?;
+    left_by_go(ns, name, &json!({})).await?;
+    let metadata = json!({"metadata": {
+        "labels": {
+            keys::LABEL_PART_OF: keys::BEEAI_CONTROLLER, keys::LABEL_APP_MANAGED_BY: keys::BEEAI_BUILD_CONTROLLER, keys::LABEL_CREATED_BY: name,
+        },
+        "ownerReferences": [{"apiVersion": format!("{COMPAT}/v1"), "kind": "AgentBuild", "name": name, "uid": uid}],
+    }});
+    agents(ns, COMPAT).patch(name, &as_go, &Patch::Merge(&metadata)).await?;
+    Ok(())
+}
+
+/// The build says what lets it keep that Agent, which then follows; the owner that the original operator wrote stays, and takes the Agent along.
+async fn the_build_follows_once_it_is_told(cp: &ControlPlane, ns: &TestNamespace, name: &str) -> Result<()> {
+    let builds = api(ns, &format!("{COMPAT}/v1"), "AgentBuild");
+    let left = |build: &DynamicObject| says(build, "Deployed") == "False/AgentExists";
+    let build = wait_for(&builds, name, left).await?;
+    let uid = build.metadata.uid.clone().context("a uid")?;
+    let command = format!("annotate agents.{COMPAT} {name} beeai.dev/created-by-uid={uid} --overwrite");
+    let told = build.data["status"]["conditions"].to_string();
+    ensure!(told.contains(&command) && told.contains("by an earlier operator") && !told.contains("delete"), "{told}");
+    kubectl(cp, ns, &command.split(' ').collect::<Vec<_>>()).await?;
+    let env = json!({"spec": {"agent": {"env": [{"name": "A", "value": "b"}]}}});
+    builds.patch(name, &PatchParams::default(), &Patch::Merge(&env)).await?;
+    wait_for(&builds, name, |build| says(build, "Deployed") == "True/AgentUpdated").await?;
+    let follows = |agent: &DynamicObject| agent.data["spec"]["env"][0]["name"] == "A" && ready(agent);
+    wait_for(&agents(ns, COMPAT), name, follows).await?;
+    kubectl(cp, ns, &["delete", &format!("agentbuilds.{COMPAT}/{name}"), "--timeout=60s"]).await?;
+    wait_gone(&agents(ns, COMPAT), name).await
+}
+
 /// 0 writes on the day of the switch, one rollout when the Agent changes, and no finalizer after
 /// `uninstall`, with the definitions of the compat group and without, and where its controllers never ran.
 #[tokio::test]
@@ -119,6 +160,7 @@ async fn what_the_original_operator_left_is_taken_over_and_let_go() -> Result<()
     let ns = cp.namespace("beeai-switched").await?;
     left_by_go(&ns, "plain", &json!({})).await?;
     left_by_go(&ns, "as-root", &json!({"securityContext": {"runAsUser": 0}})).await?;
+    built_by_go(&ns, "built").await?;
     let login = json!({
         "metadata": {"name": "old-docker"}, "type": "kubernetes.io/dockerconfigjson",
         "stringData": {".dockerconfigjson": "{\"auths\":{\"ghcr.io\":{\"username\":\"old\",\"auth\":\"eA==\"}}}"},
@@ -152,6 +194,8 @@ async fn what_the_original_operator_left_is_taken_over_and_let_go() -> Result<()
         .filter(|one| one.namespace == ns.name() && one.resource != "events" && one.subresource != "status");
     let written: Vec<_> = ours.iter().map(ToString::to_string).collect();
     assert_eq!(written, Vec::<String>::new(), "nor of anything else than status");
+
+    the_build_follows_once_it_is_told(&cp, &ns, "built").await?;
 
     // One Agent changes, the other asks: one rollout each, locked down.
     let image = json!({"spec": {"image": "example.com/weather:v2"}});

@@ -9,15 +9,22 @@ use crate::domain::keys;
 /// The one kind that the webhook completes.
 const COMPLETED: &str = "(request.resource.resource == 'agentbuilds' && request.resource.group == 'agent.kagenti.dev')";
 
-/// An Agent of BeeAI that a build keeps, by its marks.
+/// An Agent of BeeAI that a build keeps, by the annotation with the build's uid: its labels anybody may take off, and the build puts them back.
 fn is_kept(of: &str) -> String {
     format!(
         "(request.resource.resource == 'agents' && request.resource.group in [{}] && \
-         variables.{of}.metadata.?labels[?'{}'].orValue('') == '{}' && variables.{of}.metadata.?annotations[?'{}'].orValue('') != '')",
+         variables.{of}.metadata.?annotations[?'{}'].orValue('') != '')",
         listed([keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT]),
-        keys::LABEL_APP_MANAGED_BY,
-        keys::BEEAI_BUILD_CONTROLLER,
         keys::ANNOTATION_CREATED_BY_UID,
+    )
+}
+
+/// It carries the label of what builds of BeeAI make.
+fn is_labelled(of: &str) -> String {
+    format!(
+        "variables.{of}.metadata.?labels[?'{}'].orValue('') == '{}'",
+        keys::LABEL_APP_MANAGED_BY,
+        keys::BEEAI_BUILD_CONTROLLER
     )
 }
 
@@ -25,8 +32,9 @@ fn is_kept(of: &str) -> String {
 pub(super) fn kept() -> Fence {
     let made = holds(
         format!(
-            "{} && !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers)",
-            is_kept("new")
+            "{} && {} && !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers)",
+            is_kept("new"),
+            is_labelled("new")
         ),
         "makes no Agent of BeeAI but one that a build keeps",
     );
@@ -107,4 +115,24 @@ fn completed() -> String {
         open("?pipeline.?steps", "[]"),
     ]
     .join(" && ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expressions(fence: Fence) -> Vec<String> {
+        fence.validations.into_iter().map(|validation| validation.expression).collect()
+    }
+
+    /// Whoever takes a label off a kept Agent makes it nobody's whom its build may not write any more; one that is made carries both marks.
+    #[test]
+    fn a_kept_agent_is_known_by_the_annotation_alone_once_it_is_there() {
+        let (changed, made) = (expressions(fence()), expressions(kept()));
+        let writes = changed.iter().filter(|one| one.contains(keys::ANNOTATION_CREATED_BY_UID));
+        assert_eq!(writes.count(), 3, "its spec, its labels, and which Secrets are left to consent: {changed:?}");
+        assert!(!changed.iter().any(|one| one.contains(keys::BEEAI_BUILD_CONTROLLER)), "{changed:?}");
+        let marks = [keys::ANNOTATION_CREATED_BY_UID, keys::BEEAI_BUILD_CONTROLLER];
+        assert!(made.len() == 1 && marks.iter().all(|mark| made[0].contains(mark)), "{made:?}");
+    }
 }
