@@ -11,6 +11,34 @@ const SEEN_LIMIT: usize = 80;
 const PATH_LIMIT: usize = 512;
 /// How many faults one answer prints.
 const PRINTED_FAULTS: usize = 40;
+/// How many faults, or notes, are kept of one look: an object has room for as many mistakes as whoever writes it likes. More than any check names
+/// before it counts the rest itself.
+pub const KEPT: usize = 128;
+
+/// What a list of findings holds.
+pub(crate) trait Finding: PartialEq + Sized {
+    /// How many others it stands for; 0 of one that was found itself.
+    fn others(&self) -> usize;
+
+    /// One that stands for so many others, the first of which is this.
+    fn standing_for(&self, count: usize) -> Self;
+}
+
+/// Adds what was found to a list in which each stands once. What is found past [`KEPT`] is counted by the last of the list and not compared, so
+/// that a look costs no more than there is to look at.
+pub(crate) fn add<T: Finding>(list: &mut Vec<T>, one: T) {
+    if one.others() == 0 && list.contains(&one) {
+        return;
+    }
+    let more = one.others().max(1);
+    if let Some(last) = list.last_mut().filter(|last| last.others() > 0) {
+        *last = last.standing_for(last.others() + more);
+    } else if list.len() < KEPT {
+        list.push(one);
+    } else {
+        list.push(one.standing_for(more));
+    }
+}
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +55,8 @@ pub struct Fault {
     pub remedy: String,
     /// The parameter that has no value, where that is what is wrong.
     pub parameter: Option<String>,
+    /// How many others it stands for, of which nothing else is kept; 0 of one that was found itself.
+    pub others: usize,
 }
 
 impl Fault {
@@ -39,17 +69,23 @@ impl Fault {
         remedy: impl Into<String>,
     ) -> Self {
         let (path, sentence, remedy) = (place(path.into()), sentence.into(), remedy.into());
-        Self { reason, path, sentence, seen: None, remedy, parameter: None }
+        Self { reason, path, sentence, seen: None, remedy, parameter: None, others: 0 }
     }
 
     /// Nothing of the object is read but its marks, because it is `over` a bound.
     #[must_use]
     pub fn over(over: Over) -> Self {
+        Self::over_of(over, LARGEST_TEXT)
+    }
+
+    /// The same of a kind of which `most` bytes are read.
+    #[must_use]
+    pub fn over_of(over: Over, most: usize) -> Self {
         let sentence = match over {
             Over::Size => format!(
                 "is larger with its labels and annotations than {} KiB, the most that Drawbridge reads of one object; what was made of it \
                  before stays",
-                LARGEST_TEXT / 1024
+                most / 1024
             ),
             Over::Count => {
                 "is one object too many: Drawbridge reads no more of one kind in a namespace; what it made of this object before stays".to_owned()
@@ -87,6 +123,19 @@ impl Fault {
     pub fn seeing(mut self, value: &str) -> Self {
         self.seen = Some(shown(value));
         self
+    }
+}
+
+impl Finding for Fault {
+    fn others(&self) -> usize {
+        self.others
+    }
+
+    fn standing_for(&self, count: usize) -> Self {
+        let faults = if count == 1 { "fault" } else { "faults" };
+        let sentence = format!("has {count} more {faults} than the {KEPT} that are named");
+        let remedy = "correct those, and the others are named";
+        Self { others: count, ..Self::new(self.reason, "spec", sentence, remedy) }
     }
 }
 
@@ -131,13 +180,28 @@ pub struct Note {
     pub path: String,
     /// What, and what to do: one or two sentences.
     pub text: String,
+    /// How many others it stands for, of which nothing else is kept; 0 of one that was found itself.
+    pub others: usize,
 }
 
 impl Note {
     /// A note about `path`.
     #[must_use]
     pub fn new(reason: Reason, path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { reason, path: place(path.into()), text: text.into() }
+        Self { reason, path: place(path.into()), text: text.into(), others: 0 }
+    }
+}
+
+impl Finding for Note {
+    fn others(&self) -> usize {
+        self.others
+    }
+
+    fn standing_for(&self, count: usize) -> Self {
+        let warnings = if count == 1 { "warning" } else { "warnings" };
+        let text =
+            format!("has {count} more {warnings} than the {KEPT} that are named; heed those, and the others are named");
+        Self { others: count, ..Self::new(self.reason, "spec", text) }
     }
 }
 
@@ -148,7 +212,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// Everything that was found, in the order in which it was found.
+/// Everything that was found, in the order in which it was found; of each list the first [`KEPT`], and how many more there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     /// What is wrong with the object.
@@ -163,23 +227,17 @@ pub struct Findings {
 impl Findings {
     /// Adds a fault of the object.
     pub fn fault(&mut self, fault: Fault) {
-        if !self.faults.contains(&fault) {
-            self.faults.push(fault);
-        }
+        add(&mut self.faults, fault);
     }
 
     /// Adds a fault of the ConfigMaps.
     pub fn content(&mut self, fault: Fault) {
-        if !self.content.contains(&fault) {
-            self.content.push(fault);
-        }
+        add(&mut self.content, fault);
     }
 
     /// Adds a note; each is said once.
     pub fn note(&mut self, note: Note) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        add(&mut self.notes, note);
     }
 
     /// Whether a fault names this path.
@@ -196,19 +254,28 @@ impl Findings {
     }
 }
 
+/// How many faults these are, with those that one of them stands for.
+#[must_use]
+pub fn count(faults: &[Fault]) -> usize {
+    faults.iter().map(|fault| fault.others.max(1)).sum()
+}
+
 /// Faults as one text: one per line, each beginning with its path.
 #[must_use]
 pub fn printed(faults: &[Fault]) -> String {
-    let mut lines: Vec<String> = faults.iter().take(PRINTED_FAULTS).map(ToString::to_string).collect();
-    if faults.len() > PRINTED_FAULTS {
-        lines.push(format!("and {} more", faults.len() - PRINTED_FAULTS));
+    let (found, counted): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.others == 0);
+    let mut lines: Vec<String> = found.iter().take(PRINTED_FAULTS).map(ToString::to_string).collect();
+    if found.len() > PRINTED_FAULTS {
+        lines.push(format!("and {} more", count(faults) - PRINTED_FAULTS));
+    } else {
+        lines.extend(counted.iter().map(ToString::to_string));
     }
     lines.join("\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Findings, Note, printed, shown};
+    use super::{Fault, Findings, KEPT, Note, count, printed, shown};
     use crate::domain::reason::Reason;
 
     #[test]
@@ -239,5 +306,39 @@ mod tests {
         findings.fault(Fault::required("a", "b"));
         assert_eq!(findings.faults.len(), 1);
         assert!(findings.blames("a") && !findings.blames("b"));
+    }
+
+    #[test]
+    fn what_is_found_past_the_bound_is_counted_and_not_kept() {
+        let fault = |number: usize| Fault::required(format!("spec.a[{number}]"), "write it");
+        let note = |number: usize| Note::new(Reason::ValueShadowed, format!("spec.a[{number}]"), "has no effect");
+        let mut findings = Findings::default();
+        for number in 0..6_000 {
+            findings.fault(fault(number));
+            findings.content(fault(number));
+            findings.note(note(number));
+        }
+        // What is named already is said once, also then.
+        findings.fault(fault(7));
+        findings.note(note(7));
+        for list in [&findings.faults, &findings.content] {
+            assert_eq!((list.len(), count(list)), (KEPT + 1, 6_000));
+            assert!(printed(list).ends_with("\nand 5960 more"), "{}", printed(list));
+            assert_eq!(
+                list[KEPT].to_string(),
+                "spec has 5872 more faults than the 128 that are named. What to do: correct those, and the others are \
+                 named."
+            );
+        }
+        assert_eq!((findings.notes.len(), findings.notes[KEPT].others), (KEPT + 1, 5_872));
+        assert!(findings.notes[KEPT].text.contains("has 5872 more warnings"), "{}", findings.notes[KEPT]);
+        assert_eq!(printed(&findings.faults[KEPT..]), findings.faults[KEPT].to_string(), "nothing is left unsaid");
+        // Taken over, it stands for as many.
+        let mut all = Findings::default();
+        all.fault(Fault::required("b", "write it"));
+        all.extend(findings.clone());
+        all.extend(findings);
+        assert_eq!((all.faults.len(), all.notes.len()), (KEPT + 1, KEPT + 1));
+        assert!(count(&all.faults) > 6_000 && all.notes[KEPT].others >= 5_872, "{:?}", all.faults[KEPT]);
     }
 }

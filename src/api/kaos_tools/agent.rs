@@ -4,8 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 
 use super::schema::{
-    Definition, boolean, column, container, definition, env, gateway_route, integer, object, pod_spec, resources,
-    status, telemetry, text, texts, word,
+    Definition, boolean, column, container, definition, env, gateway_route, integer, listed, object, pod_spec,
+    resources, status, telemetry, text, word,
 };
 
 /// The CustomResourceDefinition.
@@ -49,7 +49,7 @@ fn spec() -> Value {
         [
             ("modelAPI", text("ModelAPI of this namespace that it asks.")),
             ("model", text("Model that it asks for; one that the ModelAPI offers. Without one smollm2:135m.")),
-            ("mcpServers", texts("MCPServers of this namespace that it uses.")),
+            ("mcpServers", listed("MCPServers of this namespace that it uses.")),
             ("agentNetwork", network()),
             ("config", config()),
             (
@@ -71,7 +71,7 @@ fn network() -> Value {
         &[],
         [
             ("expose", boolean("Whether others can call it: a Service, and a route.", Some(true))),
-            ("access", texts("Agents of this namespace that it may call.")),
+            ("access", listed("Agents of this namespace that it may call.")),
         ],
     )
 }

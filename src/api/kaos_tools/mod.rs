@@ -17,6 +17,8 @@ pub mod unknown;
 
 /// Their version.
 pub const VERSION: &str = "v1alpha1";
+/// Most items of any list that people write in them; a longer one is refused, and no more of it is read.
+pub const MOST_ITEMS: usize = 1024;
 /// Their category: `kubectl get kaos` shows all three.
 pub const CATEGORY: &str = "kaos";
 /// The model of an Agent that names none.

@@ -6,10 +6,14 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
+use super::MOST_ITEMS;
 use super::schema::{
-    Definition, amount, column, container, definition, env, gateway_route, key_ref, object, pod_spec, resources,
-    status, telemetry, text, texts, word,
+    Definition, amount, at_most, column, container, definition, env, gateway_route, key_ref, object, pod_spec,
+    resources, status, telemetry, text, texts, word,
 };
+
+/// Most models with fallbacks of one proxy, and most fallbacks of one of them.
+pub(super) const MOST_MODELS: usize = 100;
 
 /// The CustomResourceDefinition.
 #[must_use]
@@ -96,8 +100,11 @@ fn models() -> Value {
             ),
             (
                 "fallbacks",
-                texts(
-                    "Names of other models here that answer in its place, in order, while its provider refuses or its budget is used up.",
+                at_most(
+                    MOST_MODELS,
+                    texts(
+                        "Names of other models here that answer in its place, in order, while its provider refuses or its budget is used up.",
+                    ),
                 ),
             ),
             ("budget", budget),
@@ -105,7 +112,7 @@ fn models() -> Value {
         ],
     );
     json!({
-        "type": "array", "items": item, "minItems": 1, "maxItems": 100,
+        "type": "array", "items": item, "minItems": 1, "maxItems": MOST_MODELS,
         "description": "In mode Proxy, in place of proxyConfig.models: the models with fallbacks and budgets.",
     })
 }
@@ -115,6 +122,7 @@ fn proxy() -> Value {
         "type": "array",
         "items": {"type": "string"},
         "minItems": 1,
+        "maxItems": MOST_ITEMS,
     });
     models["description"] = json!("Models that agents may ask for, in order; * and <provider>/* stand for any.");
     let from = object(

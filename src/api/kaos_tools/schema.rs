@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{EnvVar, PodSpec, ResourceRequirements};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 
-use super::{CATEGORY, VERSION};
+use super::{CATEGORY, MOST_ITEMS, VERSION};
 use crate::api::agent_kagenti_dev::agent::plain_schema;
 use crate::domain::keys;
 
@@ -53,6 +53,17 @@ pub(super) fn texts(description: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": description})
 }
 
+/// A list with no more items than that.
+pub(super) fn at_most(most: usize, mut list: Value) -> Value {
+    list["maxItems"] = json!(most);
+    list
+}
+
+/// A list of texts that people write, with no more items than are read of one.
+pub(super) fn listed(description: &str) -> Value {
+    at_most(MOST_ITEMS, texts(description))
+}
+
 /// A mapping with these members.
 pub(super) fn object(
     description: &str,
@@ -74,7 +85,7 @@ fn described(mut schema: Value, description: &str) -> Value {
 
 /// An environment.
 pub(super) fn env(description: &str) -> Value {
-    json!({"type": "array", "items": plain_schema::<EnvVar>(), "description": description})
+    at_most(MOST_ITEMS, json!({"type": "array", "items": plain_schema::<EnvVar>(), "description": description}))
 }
 
 /// Requests and limits.
@@ -114,8 +125,8 @@ pub(super) fn container() -> Value {
         &[],
         [
             ("image", text("Image in place of the platform's.")),
-            ("command", texts("Command in place of the image's.")),
-            ("args", texts("Arguments in place of the generated ones.")),
+            ("command", listed("Command in place of the image's.")),
+            ("args", listed("Arguments in place of the generated ones.")),
             ("env", env("Environment, in order.")),
             ("resources", resources("Requests and limits.")),
         ],

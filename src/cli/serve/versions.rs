@@ -8,7 +8,7 @@ use kube::Client;
 use kube::core::params::GetParams;
 use kube::core::{ObjectMeta, PartialObjectMeta, Request};
 
-use crate::controllers::kaos_references::question::VersionOf;
+use crate::controllers::kaos_references::question::{ABSENT, VersionOf};
 use crate::controllers::scaffold::lane::{Adapter, AskError, AskFault, Attempt};
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
@@ -36,7 +36,7 @@ impl Adapter<VersionOf> for Versions {
             Ok(Ok(PartialObjectMeta { metadata: ObjectMeta { uid, resource_version, .. }, .. })) => {
                 Ok(format!("{}/{}", uid.unwrap_or_default(), resource_version.unwrap_or_default()).into())
             }
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok("absent".into()),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(ABSENT.into()),
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
                 Err(failed(AskFault::Refused, Reason::NotPermitted, format!("{title} may not be read")))
             }

@@ -9,6 +9,7 @@ use super::image::{self, Image};
 use super::kaos::Look;
 use super::status::{self, Verdict};
 use super::subject::Subject;
+use super::turns::Inherits;
 use super::wanted::Wanted;
 use crate::api::findings::Findings;
 use crate::api::secrets;
@@ -47,7 +48,7 @@ pub(in crate::controllers::agent) struct Face {
     /// Whether what is there is left as it is, however it is.
     pub(in crate::controllers::agent) keeps: fn(&Subject<'_>, &Claims<'_>) -> bool,
     /// Whether what runs it comes from before us and is to roll though nobody has changed the object.
-    pub(in crate::controllers::agent) inherits: fn(&Subject<'_>) -> bool,
+    pub(in crate::controllers::agent) inherits: fn(&Subject<'_>) -> Inherits,
     /// What brings its status up to date.
     pub(in crate::controllers::agent) status: fn(&Subject<'_>, &Verdict<'_>) -> Vec<Op>,
     /// Whether what runs it is left as it is, though something else is wanted.
@@ -95,7 +96,7 @@ pub(in crate::controllers::agent) static KAGENTI: Face = Face {
     request: |subject, image| workload(&subject.object, Some(image)),
     secrets: secrets::of_agent,
     keeps: |subject, claims| matches!(claims.deployment, Claim::Ours(_)) && subject.is_handed_over(),
-    inherits: |_| false,
+    inherits: |_| Inherits::No,
     status: status::update,
     leaves: |_, _| Left::default(),
     collected: false,

@@ -20,7 +20,9 @@ use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
 use crate::controllers::agent::memory::{Agents, Context, Plan};
 use crate::controllers::agent::note::Note;
-use crate::controllers::scaffold::plan::{Name, Op, Report, Row};
+use crate::controllers::scaffold::memory::Trouble;
+use crate::controllers::scaffold::plan::{Name, Op, Report, Row, UNMADE};
+use crate::domain::bounds::{LARGEST_KAOS, LARGEST_TEXT};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -40,6 +42,10 @@ const UNREAD: Duration = Duration::from_secs(5);
 const FAILURES: u32 = 5;
 /// The same of refusals by policies that have not heard of what they look for: it is said on the object, and nobody is called.
 const UNHEARD: u32 = 3;
+
+/// So many times in a row what was to be made was there already, and none of those that are watched: it is in the way. Within these tries, some
+/// seconds, a watch that is late has delivered what we made ourselves.
+pub(in crate::controllers::agent) const IN_THE_WAY: u32 = 8;
 
 /// The controller's name.
 pub const NAME: Name = Name::new("agent");
@@ -125,7 +131,11 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
     verdict.stop = work.stop.take();
     verdict.wanted = work.wanted.as_ref();
     let writes = work.ops.iter().any(|op| !matches!(op, Op::Report(_)));
-    let quiet = verdict.stop.is_none() && writes;
+    // A route that could not be written is tried again after everything else, and holds up no word about the rest.
+    let stuck = subject.trouble().is_some_and(|trouble| is_route(&trouble.op));
+    let is_silent = |op: &Op| matches!(op, Op::Report(_)) || (stuck && is_route(op));
+    let changes = work.ops.iter().any(|op| !is_silent(op));
+    let quiet = verdict.stop.is_none() && changes;
     let mut plan = Plan { ops: Vec::new(), again: work.again, note: work.note };
     // What is about to be written changes what there is to say; a stop is said before it is tried again.
     if !quiet {
@@ -149,9 +159,17 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
 /// What is wrong with the Agent, should no webhook have judged it, and what relaxes its lock-down.
 fn judged(subject: &Subject<'_>) -> Findings {
     if let Some(over) = subject.seen.over {
-        return Findings { faults: vec![Fault::over(over)], ..Findings::default() };
+        return Findings { faults: vec![Fault::over_of(over, largest(subject.face.kind))], ..Findings::default() };
     }
     (subject.face.judge)(subject)
+}
+
+/// The most that is read of one object of that kind, in bytes.
+fn largest(kind: Kind) -> usize {
+    match kind {
+        Kind::KaosAgent | Kind::ModelApi | Kind::McpServer => LARGEST_KAOS,
+        _ => LARGEST_TEXT,
+    }
 }
 
 /// Why nothing more is written for now.
@@ -284,7 +302,8 @@ impl Work {
             self.ops.push(delete((Kind::Service, &subject.made), uid));
         }
         for (other, claim) in subject.others.iter().zip(&claims.others) {
-            let is_wanted = wanted.others.iter().any(|own| own.kind == other.kind);
+            let left = subject.look.as_ref().is_some_and(|look| look.leaves == Some(other.kind));
+            let is_wanted = left || wanted.others.iter().any(|own| own.kind == other.kind);
             if let (false, Claim::Ours(uid)) = (is_wanted, claim) {
                 self.ops.push(delete((other.kind, &other.key), uid));
             }
@@ -339,14 +358,24 @@ impl Work {
         self.stop = stop.or(self.stop.take());
     }
 
+    /// Leaves that write out for as long as one that was refused waits.
+    fn later(&mut self, refused: &Op, since: Duration) {
+        if since < REFUSED && self.ops.contains(refused) {
+            self.ops.retain(|op| op != refused);
+            self.again = self.again.into_iter().chain([REFUSED.saturating_sub(since)]).min();
+        }
+    }
+
     /// A write that was refused waits, and one that fails over and over is said.
     fn held_back(&mut self, subject: &Subject<'_>) {
         let Some(trouble) = subject.trouble().filter(|_| !self.ops.is_empty()) else { return };
+        let since = subject.cx.now.saturating_sub(trouble.at);
+        let is_wanted = !is_route(&trouble.op) && self.ops.iter().any(|op| is_same(op, &trouble.op));
+        let in_the_way = in_the_way(subject, trouble).filter(|_| is_wanted);
         match trouble.refused {
-            // A route that is refused stops nothing else; its condition says it.
-            Some(_) if is_route(&trouble.op) => self.ops.retain(|op| *op != trouble.op),
+            // A route that is refused stops nothing else; its condition says it. It is tried again: nobody tells once its cause is removed.
+            Some(_) if is_route(&trouble.op) => self.later(&trouble.op, since),
             Some(reason) => {
-                let since = subject.cx.now.saturating_sub(trouble.at);
                 let pause = if reason == Reason::SecretNotUsable { UNUSABLE } else { REFUSED };
                 if self.ops.contains(&trouble.op) && since < pause {
                     self.ops.clear();
@@ -362,6 +391,7 @@ impl Work {
                 self.stop =
                     Some(Stop { reason: Reason::DeploymentNotReady, message: message.to_owned(), stalled: false });
             }
+            None if in_the_way.is_some() => self.stop = in_the_way,
             None if !trouble.unheard && trouble.times >= FAILURES && !is_route(&trouble.op) => {
                 let message = format!("cannot be written and is tried again: {}", trouble.message);
                 self.stop = Some(Stop { reason: Reason::DeploymentFailed, message, stalled: false });
@@ -373,7 +403,35 @@ impl Work {
 
 /// Whether an operation is about a route.
 pub(in crate::controllers::agent) fn is_route(op: &Op) -> bool {
-    matches!(op, Op::Own { kind: Kind::HttpRoute, .. })
+    matches!(op, Op::Own { kind: Kind::HttpRoute, .. } | Op::Delete { kind: Kind::HttpRoute, .. })
+}
+
+/// Whether two operations apply the same object, whatever they make of it.
+fn is_same(one: &Op, other: &Op) -> bool {
+    match (one, other) {
+        (Op::Own { kind, key, .. }, Op::Own { kind: its, key: at, .. }) => (kind, key) == (its, at),
+        _ => false,
+    }
+}
+
+/// That an object has the name of one that was to be made, over and over, though none of those that are watched has it.
+pub(in crate::controllers::agent) fn in_the_way(subject: &Subject<'_>, trouble: &Trouble) -> Option<Stop> {
+    let Op::Own { kind, key, body } = &trouble.op else { return None };
+    let unmade = body["metadata"]["resourceVersion"] == UNMADE;
+    if !unmade || trouble.conflicts < IN_THE_WAY {
+        return None;
+    }
+    let labels = body["metadata"]["labels"].as_object().into_iter().flatten();
+    let labels = labels.filter_map(|(label, value)| Some(format!("{label}={}", value.as_str()?)));
+    let message = format!(
+        "{} {} of this namespace is there without all labels of what Drawbridge makes ({}), so it is left alone: delete or rename it, or give \
+         this {} another name",
+        kind.as_str(),
+        key.name,
+        labels.collect::<Vec<_>>().join(", "),
+        subject.face.kind.as_str(),
+    );
+    Some(Stop { reason: Reason::NameConflict, message, stalled: true })
 }
 
 fn account_claim<'a>(subject: &Subject<'a>) -> Option<&'a ClaimSeen> {

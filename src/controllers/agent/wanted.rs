@@ -12,6 +12,7 @@ use super::drift;
 use super::enrol::{Unsettled, carried};
 use super::subject::Subject;
 use crate::api::digest;
+use crate::api::json::without_nulls;
 use crate::controllers::scaffold::plan::{Op, UNMADE};
 use crate::domain::keys;
 use crate::store::{Key, Kind};
@@ -103,6 +104,7 @@ impl Wanted {
 
 impl Own {
     fn new(kind: Kind, key: Key, mut body: Value) -> Self {
+        // A member that is null means what an absent one means, and cannot be owned.
         without_nulls(&mut body);
         if let Some(members) = body.as_object_mut() {
             members.remove("apiVersion");
@@ -134,17 +136,5 @@ impl Own {
             lost if lost.is_empty() => Standing::Stands,
             lost => Standing::Drifted(lost),
         }
-    }
-}
-
-/// A member that is null means what an absent one means, and cannot be owned.
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(without_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_nulls),
-        _ => {}
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::question::VersionOf;
+use super::question::{ABSENT, VersionOf};
 use crate::api::digest;
+use crate::controllers::references::{References, references};
 use crate::controllers::scaffold::lane::{Ask, Facts};
 use crate::controllers::scaffold::plan::{Asked, AskingRow, Context, Name, Op, Plan};
 use crate::domain::keys;
@@ -63,8 +64,9 @@ fn plan(cx: Context<'_>, facts: &Facts<VersionOf>) -> Asked<VersionOf> {
     if !cx.facts.platform.kaos().roll_on_secret_change {
         return nothing;
     }
-    if let Some(left) = cx.store.held_by_the_operator_before(cx.now) {
-        return (Plan::later(left), Vec::new());
+    let believed = cx.facts.platform.kaos().believed(cx.store.operator_namespace());
+    if let Some(left) = cx.store.held_by_the_operator_before(cx.now, &believed) {
+        return (Plan::later(left.min(Duration::from_secs(PERIOD))), Vec::new());
     }
     let namespace = &cx.key.namespace;
     let here = cx.store.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
@@ -74,7 +76,7 @@ fn plan(cx: Context<'_>, facts: &Facts<VersionOf>) -> Asked<VersionOf> {
     if object.seen.deleting || deployment.seen.deleting || !ours {
         return nothing;
     }
-    let questions = questions(&object.seen.spec, namespace);
+    let References { asked: questions, required, .. } = references(&object.seen.spec, namespace);
     if questions.is_empty() {
         return nothing;
     }
@@ -84,6 +86,11 @@ fn plan(cx: Context<'_>, facts: &Facts<VersionOf>) -> Asked<VersionOf> {
     let Some(versions) = questions.iter().map(version).collect::<Option<Vec<_>>>() else {
         return (Plan::later(left), asks);
     };
+    // New Pods do not start without it: those that run go on, and once it is there again they follow it.
+    let mut all = questions.iter().zip(&versions);
+    if all.any(|(question, version)| &**version == ABSENT && required.contains(question)) {
+        return (Plan::later(left), asks);
+    }
     let now = seen(&questions, &versions);
     let before = object.seen.status.get("references").and_then(Value::as_str);
     let mut ops = Vec::new();
@@ -94,35 +101,6 @@ fn plan(cx: Context<'_>, facts: &Facts<VersionOf>) -> Asked<VersionOf> {
         ops.push(status(kind, &cx, &object, &now));
     }
     (Plan { again: Some(left), ..Plan::of(ops) }, asks)
-}
-
-/// The objects that the environment of a spec refers to, each once.
-pub(super) fn questions(spec: &Value, namespace: &str) -> BTreeSet<VersionOf> {
-    let mut found = BTreeSet::new();
-    collect(spec, &mut |kind, name| {
-        found.insert(VersionOf { kind, namespace: namespace.into(), name: name.into() });
-    });
-    found
-}
-
-fn collect(value: &Value, found: &mut impl FnMut(Kind, &str)) {
-    match value {
-        Value::Object(members) => {
-            for (key, member) in members {
-                let kind = match key.as_str() {
-                    "secretKeyRef" | "fromSecretKeyRef" | "secretRef" => Some(Kind::Secret),
-                    "configMapKeyRef" | "configMapRef" => Some(Kind::ConfigMap),
-                    _ => None,
-                };
-                match (kind, member.get("name").and_then(Value::as_str)) {
-                    (Some(kind), Some(name)) if !name.is_empty() => found(kind, name),
-                    _ => collect(member, found),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
-        _ => {}
-    }
 }
 
 /// When the present turn of an object began, and how long it lasts: each has its own second of the minute.

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use crate::controllers::scaffold::lane::{Host, Question};
 use crate::store::Kind;
 
+/// What is answered of an object that there is not.
+pub const ABSENT: &str = "absent";
+
 /// In which version a Secret or ConfigMap is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VersionOf {
@@ -17,7 +20,7 @@ pub struct VersionOf {
 }
 
 impl Question for VersionOf {
-    /// `uid/resourceVersion`, or `absent`.
+    /// `uid/resourceVersion`, or [`ABSENT`].
     type Fact = Box<str>;
 
     fn host(&self) -> Host {

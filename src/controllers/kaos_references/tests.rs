@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::plan::{ROW, questions, seen, turn};
-use super::question::VersionOf;
+use super::plan::{ROW, seen, turn};
+use super::question::{ABSENT, VersionOf};
 use crate::config::gates::Gates;
+use crate::controllers::references::references;
 use crate::controllers::scaffold::fixtures::{Cluster, s, workload};
 use crate::controllers::scaffold::lane::{Fact, Facts};
 use crate::controllers::scaffold::plan::Op;
@@ -64,6 +65,41 @@ fn ruling_17_a_secret_that_changes_makes_pods_again_and_one_that_is_seen_first_d
     assert!(matches!(&ops[..], [Op::Status { .. }]), "another reference rolls by itself: {ops:?}");
 }
 
+/// New Pods would not start without it, and what runs does.
+#[test]
+fn ruling_17_a_secret_that_is_gone_rolls_nothing_until_it_is_there_again() {
+    let before = cluster(ON, &of("u/1"));
+    assert_eq!(planned(&before, Some(ABSENT)), (Vec::new(), 1), "neither the Deployment nor the status is written");
+    assert_eq!(planned(&cluster(ON, ""), Some(ABSENT)), (Vec::new(), 1), "nor where it was never there");
+    let (ops, _) = planned(&before, Some("u/2"));
+    assert!(matches!(&ops[..], [Op::Merge { .. }, Op::Status { .. }]), "once, when it is there again: {ops:?}");
+    // Pods start without what is optional, so that it goes is a change like any other.
+    let mut optional = cluster(ON, "");
+    let key = json!({"name": "provider", "key": "k", "optional": true});
+    let env = json!([{"name": "K", "valueFrom": {"secretKeyRef": key}}]);
+    optional.see(
+        Kind::KaosAgent,
+        json!({"metadata": {"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "10"},
+            "spec": {"modelAPI": "m", "container": {"env": env}}, "status": {"references": of("u/1")}}),
+    );
+    let (ops, _) = planned(&optional, Some(ABSENT));
+    assert!(matches!(&ops[..], [Op::Merge { .. }, Op::Status { .. }]), "{ops:?}");
+}
+
+#[test]
+fn ruling_17_of_one_object_no_more_than_64_references_are_asked_for() {
+    let named = |number: usize| json!({"configMapRef": {"name": format!("c{number:03}")}});
+    let sources: Vec<Value> = (0..100).map(named).collect();
+    let mut cluster = cluster(ON, "");
+    let spec = json!({"modelAPI": "m", "podSpec": {"containers": [{"name": "agent", "envFrom": sources}]}});
+    let metadata = json!({"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "10"});
+    cluster.see(Kind::KaosAgent, json!({"metadata": metadata, "spec": spec.clone(), "status": {}}));
+    assert_eq!(planned(&cluster, None), (Vec::new(), 64));
+    let found = references(&spec, "team");
+    assert_eq!((found.asked.len(), found.left.len()), (64, 36));
+    assert_eq!(found.left.first().map(|first| &*first.name), Some("c064"), "the first by name are asked for");
+}
+
 #[test]
 fn every_reference_of_every_spelling_is_asked_for_once() {
     let spec: Value = json!({
@@ -72,7 +108,7 @@ fn every_reference_of_every_spelling_is_asked_for_once() {
         "podSpec": {"containers": [{"envFrom": [{"secretRef": {"name": "p"}}, {"configMapRef": {"name": "e"}}]}]},
     });
     let named: Vec<_> =
-        questions(&spec, "team").into_iter().map(|one| format!("{}/{}", one.kind.as_str(), one.name)).collect();
+        references(&spec, "team").asked.into_iter().map(|one| format!("{}/{}", one.kind.as_str(), one.name)).collect();
     let mut sorted = named.clone();
     sorted.sort();
     assert_eq!(sorted, ["ConfigMap/c", "ConfigMap/e", "Secret/p", "Secret/t"]);

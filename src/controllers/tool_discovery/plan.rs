@@ -50,8 +50,9 @@ fn plan(cx: Context<'_, Discovery>, facts: &Facts<ToolsOf>) -> Asked<ToolsOf, No
     if !cx.facts.platform.kaos().tool_discovery {
         return nothing;
     }
-    if let Some(left) = cx.store.held_by_the_operator_before(cx.now) {
-        return (Plan::later(left), Vec::new());
+    let believed = cx.facts.platform.kaos().believed(cx.store.operator_namespace());
+    if let Some(left) = cx.store.held_by_the_operator_before(cx.now, &believed) {
+        return (Plan::later(left.min(AGAIN)), Vec::new());
     }
     let here = cx.store.namespace(namespace).is_some() && cx.facts.snapshot.namespace(namespace).is_some();
     let Some(server) = cx.store.custom(Kind::McpServer, namespace, name).filter(|_| here) else { return nothing };

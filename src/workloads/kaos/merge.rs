@@ -7,6 +7,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::api::json::without_nulls;
+
 type Object = Map<String, Value>;
 
 /// Why two specs cannot be merged.
@@ -379,18 +381,6 @@ fn once(items: Vec<Value>) -> Vec<Value> {
         }
     }
     kept
-}
-
-/// Takes members that are null out of objects, at any depth.
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(without_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_nulls),
-        _ => {}
-    }
 }
 
 /// The value without objects that hold a directive; `None` when it is one.

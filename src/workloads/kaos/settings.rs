@@ -1,6 +1,9 @@
 //! What the platform decides about the kinds of KAOS.
 
+use std::collections::BTreeSet;
+
 use crate::api::kaos_tools::shape;
+use crate::domain::keys;
 
 /// Settings of the platform file's keys `kaos.*` and `images.kaos*`. The default is what stands without them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct Settings {
     pub image_python: Option<String>,
     /// `kaos.registryNamespace`: where the runtimes of tools are listed; `None` for our own.
     pub registry_namespace: Option<String>,
+    /// `kaos.operatorNamespaces`: where else the original operator runs, so that its Lease is believed.
+    pub operator_namespaces: BTreeSet<String>,
     /// `kaos.gateway.*`.
     pub gateway: Gateway,
     /// `kaos.telemetry.*`: what holds for everything that says nothing itself.
@@ -115,6 +120,7 @@ impl Default for Settings {
             image_mcp_server: None,
             image_python: None,
             registry_namespace: None,
+            operator_namespaces: BTreeSet::new(),
             gateway: Gateway {
                 enabled: false,
                 name: "kaos-gateway".to_owned(),
@@ -134,6 +140,16 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// The namespaces in which the Lease of the original operator is believed, `own` being ours: where it is installed as a rule, where its
+    /// runtimes are listed, and what `kaos.operatorNamespaces` names. Whoever may write Leases in one of them holds up the controllers.
+    #[must_use]
+    pub fn believed<'s>(&'s self, own: &'s str) -> BTreeSet<&'s str> {
+        let named = self.operator_namespaces.iter().chain(&self.registry_namespace).map(String::as_str);
+        named.chain([keys::KAOS_NAMESPACE, own]).collect()
+    }
+}
+
 impl Telemetry {
     /// What holds for an object that says `own`: `None` when nothing is sent, else the endpoint, where there is one.
     #[must_use]
@@ -147,6 +163,17 @@ impl Telemetry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lease_of_the_operator_before_is_believed_where_the_platform_has_it() {
+        let settings = Settings {
+            registry_namespace: Some("tools".to_owned()),
+            operator_namespaces: BTreeSet::from(["charts".to_owned()]),
+            ..Settings::default()
+        };
+        assert_eq!(settings.believed("own"), BTreeSet::from(["charts", "kaos-system", "own", "tools"]));
+        assert_eq!(Settings::default().believed("own"), BTreeSet::from(["kaos-system", "own"]));
+    }
 
     #[test]
     fn cases_130_to_132_the_components_own_setting_comes_first() {

@@ -5,6 +5,8 @@
 //! remarked. Texts of users that the operator puts into a variable are not expanded by the kubelet: each `$` is
 //! written `$$`; entries that the user wrote as such are left as they are, there expansion is wanted.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::contract::{self, Name, Origin, Place, Row, Users};
@@ -32,12 +34,25 @@ pub struct Ignored {
     pub instead: String,
 }
 
+/// Where a variable stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// Among those of the user that have no place yet.
+    Users(usize),
+    /// Among those that have one.
+    All(usize),
+}
+
 /// An environment while it is put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variables {
     place: Place,
-    all: Vec<Variable>,
-    users: Vec<Variable>,
+    /// In order; what was taken out leaves a gap.
+    all: Vec<Option<Variable>>,
+    /// The same of what the user wrote, until it has a place among all.
+    users: Vec<Option<Variable>>,
+    /// Where each name stands. Each that is written looks for its own: among all of them that would take as many looks again.
+    stands: BTreeMap<String, Stands>,
     /// What the user wrote and does not count.
     pub ignored: Vec<Ignored>,
 }
@@ -46,27 +61,40 @@ impl Variables {
     /// With what the user wrote, in order, each name once.
     #[must_use]
     pub fn of_user(place: Place, container: &shape::Container) -> Self {
-        let one = |said: &shape::Variable| Variable {
-            name: said.name.clone(),
-            entry: said.entry.clone(),
-            from: said.path.clone(),
-            row: None,
+        let one = |said: &shape::Variable| {
+            let (name, entry, from) = (said.name.clone(), said.entry.clone(), said.path.clone());
+            Some(Variable { name, entry, from, row: None })
         };
-        Self { place, users: container.env.iter().map(one).collect(), ..Self::default() }
+        let names = container.env.iter().enumerate();
+        let stands = names.map(|(at, said)| (said.name.clone(), Stands::Users(at))).collect();
+        Self { place, users: container.env.iter().map(one).collect(), stands, ..Self::default() }
     }
 
     /// The user's entry of that name.
     #[must_use]
     pub fn user(&self, name: &str) -> Option<&Value> {
-        let users = self.users.iter().chain(&self.all).find(|known| known.name == name);
-        users.map(|known| &known.entry)
+        let known = match *self.stands.get(name)? {
+            Stands::Users(at) => self.users.get(at),
+            Stands::All(at) => self.all.get(at),
+        };
+        known.and_then(Option::as_ref).map(|known| &known.entry)
     }
 
     /// Takes the user's entry of that name out.
     pub fn take_user(&mut self, name: &str) -> Option<Value> {
-        let list = if self.users.iter().any(|known| known.name == name) { &mut self.users } else { &mut self.all };
-        let at = list.iter().position(|known| known.name == name)?;
-        Some(list.remove(at).entry)
+        self.take(name).map(|taken| taken.entry)
+    }
+
+    fn take(&mut self, name: &str) -> Option<Variable> {
+        match self.stands.remove(name)? {
+            Stands::Users(at) => self.users.get_mut(at)?.take(),
+            Stands::All(at) => self.all.get_mut(at)?.take(),
+        }
+    }
+
+    fn put(&mut self, variable: Variable) {
+        self.stands.insert(variable.name.clone(), Stands::All(self.all.len()));
+        self.all.push(Some(variable));
     }
 
     /// A variable of the contract: one that the user may set as well, where the user has not; one that is the operator's alone, whoever did.
@@ -99,18 +127,15 @@ impl Variables {
     fn write(&mut self, row: &'static Row, (name, entry): (String, Value), from: Option<&Origin>) {
         let from = from.map(|from| from.words(self.place)).unwrap_or_default();
         match row.users {
-            Users::May if self.user(&name).is_some() => return,
+            Users::May if self.stands.contains_key(&name) => return,
             Users::May => {}
             Users::MayNot => {
-                for list in [&mut self.users, &mut self.all] {
-                    while let Some(at) = list.iter().position(|known| known.name == name) {
-                        list.remove(at);
-                        self.ignored.push(Ignored { name: name.clone(), instead: from.clone() });
-                    }
+                if self.take(&name).is_some() {
+                    self.ignored.push(Ignored { name: name.clone(), instead: from.clone() });
                 }
             }
         }
-        self.all.push(Variable { name, entry, from, row: Some(row) });
+        self.put(Variable { name, entry, from, row: Some(row) });
     }
 
     /// The same variables in another container.
@@ -122,14 +147,14 @@ impl Variables {
 
     /// Here stands what the user wrote.
     pub fn users(&mut self) {
-        self.all.append(&mut self.users);
+        std::mem::take(&mut self.users).into_iter().flatten().for_each(|variable| self.put(variable));
     }
 
     /// All of them, in order.
     #[must_use]
     pub fn all(mut self) -> (Vec<Variable>, Vec<Ignored>) {
         self.users();
-        (self.all, self.ignored)
+        (self.all.into_iter().flatten().collect(), self.ignored)
     }
 }
 
@@ -206,6 +231,38 @@ mod tests {
         );
         let told: Vec<_> = ignored.iter().map(|one| (&*one.name, &*one.instead)).collect();
         assert_eq!(told, [("MODEL_API_URL", "spec.modelAPI")]);
+    }
+
+    /// What this thread has worked so far. Time that the machine gave to others is not in it.
+    fn worked() -> u64 {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        text.split(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// As many names as there are tool servers, each of which the user wrote as well: none is looked for among all of them.
+    #[test]
+    fn what_is_written_costs_as_much_as_there_is_to_write() {
+        let mut spent = Vec::new();
+        for count in [8_000, 64_000] {
+            let names: Vec<String> = (0..count).map(|number| format!("T{number}")).collect();
+            let row = &contract::MCP_SERVER_URL;
+            let entry = |name: &String| json!({"name": row.name.of(name), "value": "x"});
+            let entries: Vec<Value> = names.iter().map(entry).collect();
+            // The best of five: caches are shared with whatever else runs.
+            let best = (0..5).map(|_| {
+                let mut variables = user(&entries);
+                variables.users();
+                let begun = worked();
+                names.iter().for_each(|name| variables.set_for(row, name, "http://t"));
+                let took = worked() - begun;
+                let (all, ignored) = variables.all();
+                assert_eq!((all.len(), ignored.len()), (count, count));
+                assert!(all.iter().zip(&names).all(|(one, name)| one.name == row.name.of(name)), "in their order");
+                took
+            });
+            spent.push(best.min().unwrap().max(1));
+        }
+        assert!(spent[1] < spent[0] * 24, "eight times as many, quadratic would be sixty-four: {spent:?}");
     }
 
     #[test]

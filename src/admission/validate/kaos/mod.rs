@@ -2,8 +2,8 @@
 //!
 //! In: an Agent, ModelAPI or MCPServer of `kaos.tools` in whatever spelling. Promises: nothing that is being deleted and no update that leaves
 //! the spec alone is refused; an update is not refused for what was wrong before it, but warned of; two spellings that say different things
-//! are refused with both paths; nothing is refused for what another object says, since that may change. No message repeats a value of an
-//! environment, a key or a tool's text.
+//! are refused with both paths; nothing is refused for what another object says, since that may change; what is larger than what is kept of one
+//! object is refused for that alone, and not read. No message repeats a value of an environment, a key or a tool's text.
 
 mod notes;
 
@@ -13,7 +13,7 @@ use crate::admission::custom::{Objects, judged, larger_than};
 use crate::admission::explanation::{Explanation, FieldLine};
 use crate::admission::namesakes;
 use crate::admission::verdict::Verdict;
-use crate::api::findings::{Fault, Findings, Note};
+use crate::api::findings::{Fault, Findings, Note, count};
 use crate::api::kaos_tools::read::{self, Looked, OldSpelling};
 use crate::api::review::Request;
 use crate::config::snapshot::Snapshot;
@@ -62,22 +62,29 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         Ok(objects) => objects,
         Err(verdict) => return *verdict,
     };
+    let title = objects.title(request);
+    let mut findings = Findings::default();
+    if let Some(fault) = larger_than(LARGEST_KAOS, request, &objects.object) {
+        findings.fault(fault);
+        return judged(&title, findings);
+    }
     let kind = &*request.kind.kind;
     let seen = Seen::read(kind, &objects.object);
     let before = objects.old.as_ref().map(|old| Seen::read(kind, old).faults).unwrap_or_default();
-    let mut findings = Findings::default();
+    // Of more faults than are kept nobody knows which they were: as long as there are no more of them, they are those of before.
+    let is_cut = before.iter().any(|fault| fault.others > 0);
+    let is_no_worse = is_cut && count(&seen.faults) <= count(&before);
     for fault in seen.faults {
-        if before.contains(&fault) {
+        if is_no_worse || before.contains(&fault) {
             findings.note(Note::new(fault.reason, fault.path, format!("{}; {}", fault.sentence, fault.remedy)));
         } else {
             findings.fault(fault);
         }
     }
-    larger_than(LARGEST_KAOS, request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     let more = notes::of_unknown(kind, &objects.object).into_iter().chain(notes::of_old(&seen.old));
     let named = namesakes::notes(request, &objects, snapshot);
     seen.notes.into_iter().chain(more).chain(named).for_each(|note| findings.note(note));
-    judged(&objects.title(request), findings)
+    judged(&title, findings)
 }
 
 /// The tree behind the decision: what each old spelling means.

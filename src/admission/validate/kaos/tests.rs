@@ -147,3 +147,35 @@ fn identity_is_group_and_name_and_any_json_gets_an_answer() {
     });
     assert_eq!((&*tree.fields[0].name, &*tree.fields[0].value), ("spec.config.mcp", "config.tools.fromPackage"));
 }
+
+/// Reading it takes time, and nothing of it would be kept.
+#[test]
+fn what_is_larger_than_what_is_kept_is_refused_for_that_alone() {
+    let servers = vec!["a"; 120 * 1024];
+    let large = object("Agent", json!({"modelAPI": "", "mcpServers": servers, "gatewayRoute": {"timeout": "soon"}}));
+    let verdict = reviewed(&large, None);
+    assert!(verdict.warnings.is_empty(), "{:?}", verdict.warnings.first());
+    let denial = refused(verdict);
+    assert_eq!(denial.faults.len(), 1, "{:?}", denial.faults);
+    assert!(denial.faults[0].sentence.contains("at most 384 KiB are allowed"), "{}", denial.faults[0]);
+}
+
+/// Of more faults than are kept nobody knows which they were: none that was there before is held against an update.
+#[test]
+fn more_faults_than_are_named_hold_no_update_up_that_adds_none() {
+    let agent = |faults: usize, more: Value| {
+        let mut spec = json!({"modelAPI": "m", "model": "x", "mcpServers": vec![""; faults]});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        object("Agent", spec)
+    };
+    let before = agent(300, json!({}));
+    let text = refused(reviewed(&before, None)).to_string();
+    assert!(text.ends_with("\nand 260 more"), "{text}");
+    for now in [agent(300, json!({"replicas": 1})), agent(299, json!({})), agent(150, json!({}))] {
+        let verdict = reviewed(&now, Some(&before));
+        let said = warned(&verdict);
+        assert!(said.len() <= 129 && said[0].1.contains("spec.mcpServers[0]"), "{said:?}");
+    }
+    let worse = refused(reviewed(&agent(300, json!({"gatewayRoute": {"timeout": "x"}})), Some(&before))).to_string();
+    assert!(worse.contains("spec has 173 more faults than the 128 that are named"), "{worse}");
+}

@@ -1,5 +1,7 @@
 //! A ModelAPI.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::Looked;
@@ -282,6 +284,9 @@ pub(super) fn strangers(proxy: &Proxy) -> Vec<String> {
     let Ok(node) = yaml::parse_with_merge_keys(text) else { return Vec::new() };
     let value = node.to_json();
     let entries = value.get("model_list").and_then(Value::as_array).into_iter().flatten();
+    // As many names as there is room for, and most of them stand in the list as they are.
+    let listed: BTreeSet<&str> = proxy.models.iter().map(String::as_str).collect();
     let names = entries.filter_map(|entry| entry.get("model_name")?.as_str());
-    names.filter(|name| !models::allows(&proxy.models, name)).map(str::to_owned).collect()
+    let strangers = names.filter(|name| !listed.contains(name) && !models::allows(&proxy.models, name));
+    strangers.map(str::to_owned).collect()
 }

@@ -8,26 +8,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::place::{Found, Place};
+use crate::api::kaos_tools::model_api::MOST_MODELS;
 use crate::api::kaos_tools::shape::{Budget, Dollars, Offer, Price};
 use crate::domain::suggest::nearest;
 
-/// Most models of one proxy.
-const MOST: usize = 100;
+/// What stands for nobody is told of with the name that is nearest while no more than so much is wrong: to look for it costs more than to read.
+const HINTS: usize = 20;
 
 /// The models, each name once; `None` where nothing is written.
 pub(super) fn offers(place: &Place<'_>, found: &mut Found) -> Option<Vec<Offer>> {
     place.value?;
-    let items = place.items(found);
+    let items = place.at_most((MOST_MODELS, "offer fewer, or write a pattern in proxyConfig.models"), found);
     if place.value.is_some_and(Value::is_array) && items.is_empty() {
         found.invalid(&place.path, "is empty", "name the models that agents may ask for, or leave it out");
     }
-    if items.len() > MOST {
-        let sentence = format!("has {} items; {MOST} are the most", items.len());
-        found.invalid(&place.path, sentence, "offer fewer, or write a pattern in proxyConfig.models");
-    }
     let mut offers: Vec<Offer> = Vec::new();
     let mut places = Vec::new();
-    for item in items.into_iter().take(MOST) {
+    for item in items {
         if !item.is_mapping(found) {
             continue;
         }
@@ -73,7 +70,7 @@ fn name(place: &Place<'_>, found: &mut Found) -> Option<String> {
 
 fn fallbacks(place: &Place<'_>, own: &str, names: &[String], found: &mut Found) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
-    for item in place.items(found) {
+    for item in place.at_most((MOST_MODELS, "name fewer"), found) {
         let Some(name) = item.text(found) else {
             if item.value.is_none_or(|value| value == "") {
                 found.required(&item.path, "name a model of spec.models, or remove the item");
@@ -87,7 +84,8 @@ fn fallbacks(place: &Place<'_>, own: &str, names: &[String], found: &mut Found) 
         } else if names.contains(&name) {
             kept.push(name);
         } else {
-            let meant = nearest(&name, names.iter().map(String::as_str));
+            let near = || nearest(&name, names.iter().map(String::as_str));
+            let meant = if found.faults.len() < HINTS { near() } else { None };
             let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
             let sentence = format!("is no name of spec.models{meant}");
             let fault = crate::api::findings::Fault::invalid(&item.path, sentence, "name a model of that list");

@@ -1,14 +1,21 @@
 //! A place in an object and what is read there; what cannot be read is a fault with its path.
 //!
-//! `null` is nothing, everywhere; so is an empty text, where a text is optional.
+//! `null` is nothing, everywhere; so is an empty text, where a text is optional. Of a list no more than [`MOST_ITEMS`] are read, and of what is
+//! found as much is kept as is printed: whoever may write an object decides how long its lists are, and everybody waits while they are read.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::Looked;
 use super::spelling::{Alias, OldSpelling};
-use crate::api::findings::{Fault, Note};
+use crate::api::findings::{Fault, Note, add};
+use crate::api::kaos_tools::MOST_ITEMS;
 use crate::api::yaml::kind;
 use crate::domain::reason::Reason;
+
+/// What to do about a list that is too long.
+pub(super) const FEWER: &str = "write fewer";
 
 /// What is found while an object is read.
 #[derive(Debug, Default)]
@@ -21,9 +28,7 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn fault(&mut self, fault: Fault) {
-        if !self.faults.contains(&fault) {
-            self.faults.push(fault);
-        }
+        add(&mut self.faults, fault);
     }
 
     pub(super) fn invalid(&mut self, path: &str, sentence: impl Into<String>, remedy: impl Into<String>) {
@@ -35,10 +40,7 @@ impl Found {
     }
 
     pub(super) fn note(&mut self, reason: Reason, path: &str, text: impl Into<String>) {
-        let note = Note::new(reason, path, text);
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        add(&mut self.notes, Note::new(reason, path, text));
     }
 
     /// What was found, beside the value.
@@ -56,9 +58,7 @@ impl Found {
     pub(super) fn conflict(&mut self, new: &str, old: &str) {
         let sentence = format!("and {old} say different things, and are two spellings of one field");
         let fault = Fault::new(Reason::SpellingConflict, new, sentence, format!("keep {new} alone"));
-        if !self.conflicts.contains(&fault) {
-            self.conflicts.push(fault);
-        }
+        add(&mut self.conflicts, fault);
     }
 
     /// What a field means of which there is an old spelling: the new one wins.
@@ -80,6 +80,13 @@ impl Found {
             }
             (new, old) => new.or(old),
         }
+    }
+}
+
+/// A list at `path` that has more items than are read is a fault.
+pub(super) fn bounded(path: &str, items: usize, (most, remedy): (usize, &str), found: &mut Found) {
+    if items > most {
+        found.invalid(path, format!("has {items} items; {most} are the most"), remedy);
     }
 }
 
@@ -184,15 +191,20 @@ impl<'v> Place<'v> {
         Some(number)
     }
 
-    /// The items of a list.
+    /// The items of a list, as far as they are read.
     pub(super) fn items(&self, found: &mut Found) -> Vec<Place<'v>> {
+        self.at_most((MOST_ITEMS, FEWER), found)
+    }
+
+    /// The same with a bound of its own, and what to do about a longer one.
+    pub(super) fn at_most(&self, bound: (usize, &str), found: &mut Found) -> Vec<Place<'v>> {
         match self.value {
             None => Vec::new(),
-            Some(Value::Array(items)) => items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| Place { value: Some(item), path: format!("{}[{index}]", self.path) })
-                .collect(),
+            Some(Value::Array(items)) => {
+                bounded(&self.path, items.len(), bound, found);
+                let read = items.iter().take(bound.0).enumerate();
+                read.map(|(index, item)| Place { value: Some(item), path: format!("{}[{index}]", self.path) }).collect()
+            }
             Some(other) => {
                 self.shape("a list", other, found);
                 Vec::new()
@@ -210,10 +222,11 @@ impl<'v> Place<'v> {
     /// A list of names, each once; empty ones are faults.
     pub(super) fn names(&self, what: &str, found: &mut Found) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
+        let mut known: BTreeSet<&str> = BTreeSet::new();
         for item in self.items(found) {
             match item.any_text(found) {
                 Some("") => found.required(&item.path, &format!("name {what}, or remove the item")),
-                Some(name) if names.iter().any(|known| known == name) => {
+                Some(name) if !known.insert(name) => {
                     let text = format!("{name} occurs twice, and counts once; remove one");
                     found.note(Reason::ValueShadowed, &item.path, text);
                 }

@@ -1,4 +1,5 @@
-//! What is wrong with a `podSpec` before anything is merged: entries without the key that they are merged by, and two with one key.
+//! What is wrong with a `podSpec` before anything is merged: entries without the key that they are merged by, two with one key, and lists that
+//! are too long to be merged, wherever they stand.
 //!
 //! Kubernetes merges these lists by that key; with a key twice the result depends on the order, and a Deployment with it is refused.
 
@@ -7,8 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::env;
-use super::place::{Found, Place};
+use super::place::{FEWER, Found, Place, bounded};
 use crate::api::findings::Fault;
+use crate::api::kaos_tools::MOST_ITEMS;
 use crate::domain::reason::Reason;
 
 /// Lists of a Pod, and the members by which their entries are told apart.
@@ -32,11 +34,38 @@ pub(super) fn check(pod: &Place<'_>, found: &mut Found) {
     OF_POD.iter().for_each(|(list, keys)| keyed(&pod.at(list), keys, found));
     for list in ["containers", "initContainers"] {
         let Some(items) = pod.at(list).value.and_then(Value::as_array) else { continue };
-        for (index, item) in items.iter().enumerate() {
+        for (index, item) in items.iter().take(MOST_ITEMS).enumerate() {
             let container = Place::new(Some(item), format!("{}.{list}[{index}]", pod.path));
             OF_CONTAINER.iter().for_each(|(list, keys)| keyed(&container.at(list), keys, found));
             sizes(&container.at("env"), found);
         }
+    }
+    if let Some(value) = pod.value {
+        long(value, &mut pod.path.clone(), found);
+    }
+}
+
+/// Lists that have more items than are read; the merge compares their items with each other, orders and directives included.
+fn long(value: &Value, path: &mut String, found: &mut Found) {
+    let length = path.len();
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                path.push('.');
+                path.push_str(name);
+                long(member, path, found);
+                path.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            bounded(path, items.len(), (MOST_ITEMS, FEWER), found);
+            for (index, item) in items.iter().enumerate() {
+                path.push_str(&format!("[{index}]"));
+                long(item, path, found);
+                path.truncate(length);
+            }
+        }
+        _ => {}
     }
 }
 

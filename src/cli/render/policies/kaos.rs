@@ -4,6 +4,9 @@
 //!
 //! In: what is code in each kind ([`ROWS`]), and the table of what a Pod may ask for ([`PRIVILEGES`]). Out: a policy with its binding per
 //! kind. It is asked when an object is made and when what runs changes; never of what is being deleted, of finalizers or of the status.
+//!
+//! Code is what a process is started with, by the runtime or by the kubelet, and what takes the place of a file or variable that it is read
+//! from: who may fill a ConfigMap would fill it by that.
 
 use serde_json::Value;
 
@@ -31,6 +34,18 @@ const OF_CONTAINERS: (&str, &str) = (
     "podSpec containers with image, command, args or lifecycle",
     "variables.containers.exists(c, c.?image.hasValue() || c.?command.hasValue() || c.?args.hasValue() || c.?lifecycle.hasValue())",
 );
+/// The kubelet runs it in the container, as often as the probe says.
+const OF_PROBES: (&str, &str) = (
+    "podSpec containers with a probe that executes a command",
+    "variables.containers.exists(c, c.?livenessProbe.?exec.hasValue() || c.?readinessProbe.?exec.hasValue() || \
+     c.?startupProbe.?exec.hasValue())",
+);
+/// Whatever variables another object holds, the one that holds tools among them.
+const OF_ENV_FROM: (&str, &str) =
+    ("podSpec containers with envFrom", "variables.containers.exists(c, c.?envFrom.orValue([]).size() > 0)");
+/// Files of a ConfigMap over those of the image.
+const OF_MOUNTS: (&str, &str) =
+    ("podSpec containers with volumeMounts", "variables.containers.exists(c, c.?volumeMounts.orValue([]).size() > 0)");
 
 const ROWS: &[Row] = &[
     Row {
@@ -38,20 +53,38 @@ const ROWS: &[Row] = &[
         plural: "agents",
         policy: "drawbridge-kaos-agent-powers",
         runs: &["container", "podSpec"],
-        code: &[IMAGE, COMMAND, ARGS, OF_CONTAINERS],
+        code: &[IMAGE, COMMAND, ARGS, OF_CONTAINERS, OF_PROBES, OF_ENV_FROM, OF_MOUNTS],
     },
     Row {
         name: "ModelAPI",
         plural: "modelapis",
         policy: "drawbridge-kaos-modelapi-powers",
-        runs: &["container", "podSpec", "proxyConfig", "mode"],
+        // Environments of every spelling reach the one container, whatever the mode.
+        runs: &["container", "podSpec", "proxyConfig", "mode", "hostedConfig.?env", "serverConfig.?env"],
         code: &[
             IMAGE,
             COMMAND,
             ARGS,
             OF_CONTAINERS,
+            OF_PROBES,
+            OF_ENV_FROM,
+            OF_MOUNTS,
             // LiteLLM loads Python modules that its configuration names.
             ("proxyConfig.configYaml", "object.spec.?proxyConfig.?configYaml.hasValue()"),
+            // The same from another source: what a volume of that name says takes the place of ours.
+            (
+                "podSpec volume litellm-config",
+                "variables.pod.?volumes.orValue([]).exists(v, v.?name.orValue('') == 'litellm-config')",
+            ),
+            // With it LiteLLM reads its configuration from a bucket in place of ours.
+            (
+                "variable LITELLM_CONFIG_BUCKET_NAME",
+                "object.spec.?container.?env.orValue([]).exists(e, e.name == 'LITELLM_CONFIG_BUCKET_NAME') || \
+                 object.spec.?proxyConfig.?env.orValue([]).exists(e, e.name == 'LITELLM_CONFIG_BUCKET_NAME') || \
+                 object.spec.?hostedConfig.?env.orValue([]).exists(e, e.name == 'LITELLM_CONFIG_BUCKET_NAME') || \
+                 object.spec.?serverConfig.?env.orValue([]).exists(e, e.name == 'LITELLM_CONFIG_BUCKET_NAME') || \
+                 variables.containers.exists(c, c.?env.orValue([]).exists(e, e.name == 'LITELLM_CONFIG_BUCKET_NAME'))",
+            ),
         ],
     },
     Row {
@@ -64,6 +97,9 @@ const ROWS: &[Row] = &[
             COMMAND,
             ARGS,
             OF_CONTAINERS,
+            OF_PROBES,
+            OF_ENV_FROM,
+            OF_MOUNTS,
             ("runtime: custom", "object.spec.?runtime.orValue('') == 'custom'"),
             (
                 "params of runtime python-string",
@@ -127,8 +163,45 @@ fn asked(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::super::FailureMode;
     use super::*;
+    use crate::api::kaos_tools::read;
+    use crate::workloads::kaos::identity::Identity;
+    use crate::workloads::kaos::model_api;
+    use crate::workloads::kaos::settings::Settings;
+
+    /// Whoever fills the volume that LiteLLM's configuration is in writes the configuration.
+    #[test]
+    fn ruling_05_volumes_of_a_proxy_are_asked_for_by_the_names_that_they_have() {
+        let api = json!({"metadata": {"name": "m"}, "spec": {"mode": "Proxy", "proxyConfig": {"models": ["a"]}}});
+        let settings = Settings { image_litellm: Some("i".to_owned()), ..Settings::default() };
+        let made = model_api::compose(&Identity::default(), &read::model_api(&api).value, &settings).unwrap();
+        let volumes = made.request.pod_template["spec"]["volumes"].as_array().unwrap();
+        let row = ROWS.iter().find(|row| row.name == "ModelAPI").unwrap();
+        let rule = asked(row);
+        assert!(!volumes.is_empty());
+        for volume in volumes {
+            let name = volume["name"].as_str().unwrap();
+            assert!(rule.contains(&format!("v.?name.orValue('') == '{name}'")), "{name}: {rule}");
+        }
+    }
+
+    /// What starts a process in a container, and what its files and variables are filled from, is asked for in every kind.
+    #[test]
+    fn ruling_05_every_way_into_a_container_is_asked_for_in_every_kind() {
+        for row in ROWS {
+            let rule = asked(row);
+            let probes = ["livenessProbe.?exec", "readinessProbe.?exec", "startupProbe.?exec"];
+            for way in ["image", "command", "args", "lifecycle"].into_iter().chain(probes) {
+                assert!(rule.contains(&format!("c.?{way}.hasValue()")), "{}: {way}", row.name);
+            }
+            for way in ["envFrom", "volumeMounts"] {
+                assert!(rule.contains(&format!("c.?{way}.orValue([]).size() > 0")), "{}: {way}", row.name);
+            }
+        }
+    }
 
     #[test]
     fn ruling_05_every_field_that_is_code_is_asked_for_and_nothing_that_goes() {

@@ -3,8 +3,9 @@
 //! what is done with them; only the API server knows his rights.
 //!
 //! In: the tables of [`crate::api::secrets`]. Out: two policies with their bindings. Promises:
-//! - **All** names are asked for whenever what runs changes: who keeps the reference and changes the image, the command or the repository has
-//!   the Secret, too. Nothing is asked of a change of labels, replicas or the status, and nothing of an object that goes.
+//! - **All** names are asked for whenever what runs changes, or whom it talks to: who keeps the reference and changes the image, the command,
+//!   the repository or the address has the Secret, too; and whenever an annotation that names one changes. Nothing is asked of a change of
+//!   labels, replicas or the status, and nothing of an object that goes.
 //! - Nobody is asked who may get all Secrets of the namespace, or make Pods there himself.
 //! - Names that the object leaves to the Secret's own consent are left out here; the controllers ask the Secret before each use. A change of
 //!   that list is a change of what runs.
@@ -67,7 +68,10 @@ struct Kind {
     name: &'static str,
     /// In whose name a Secret consents; `None` where nobody asks it before each use.
     consumer: Option<&'static str>,
+    /// Members of its spec that decide what runs, and whom it talks to.
     runs: &'static [&'static str],
+    /// Annotations of the object itself that name a Secret.
+    annotations: &'static [&'static str],
     /// Any of these rights spares the questions.
     rights: Vec<(&'static str, &'static str)>,
     /// The names, as texts with commas.
@@ -123,6 +127,7 @@ fn beeai_build() -> Kind {
         name: "AgentBuild",
         consumer: Some(keys::USABLE_BY[0]),
         runs: &BEEAI_BUILDS,
+        annotations: &[],
         rights: RIGHTS.into_iter().chain([RUN]).collect(),
         texts,
         variables: Vec::new(),
@@ -136,28 +141,35 @@ fn beeai_agent() -> Kind {
         name: "Agent",
         consumer: Some(keys::USABLE_BY[1]),
         runs: &["image", "env"],
+        annotations: &[],
         rights: RIGHTS.to_vec(),
         texts,
         variables: Vec::new(),
     }
 }
 
+/// The kinds of KAOS: the policy's name, and the members of the spec that decide what runs and whom it talks to.
+const KAOS: [(StoreKind, &str, &[&str]); 3] = [
+    (
+        StoreKind::KaosAgent,
+        "drawbridge-kaos-agent-secrets",
+        &["container", "podSpec", "config", "modelAPI", "mcpServers", "agentNetwork"],
+    ),
+    (
+        StoreKind::ModelApi,
+        "drawbridge-kaos-modelapi-secrets",
+        &["container", "podSpec", "mode", "models", "proxyConfig", "hostedConfig", "serverConfig", "telemetry"],
+    ),
+    (
+        StoreKind::McpServer,
+        "drawbridge-kaos-mcpserver-secrets",
+        &["container", "podSpec", "config", "runtime", "params", "type", "serviceAccountName", "telemetry"],
+    ),
+];
+
 /// The policies for the kinds of KAOS, each followed by its binding.
 pub(super) fn kaos(install: &Install) -> Vec<Value> {
-    let kinds = [
-        (StoreKind::KaosAgent, "drawbridge-kaos-agent-secrets", &["container", "podSpec", "config"][..]),
-        (
-            StoreKind::ModelApi,
-            "drawbridge-kaos-modelapi-secrets",
-            &["container", "podSpec", "mode", "proxyConfig", "hostedConfig", "serverConfig"],
-        ),
-        (
-            StoreKind::McpServer,
-            "drawbridge-kaos-mcpserver-secrets",
-            &["container", "podSpec", "config", "runtime", "params", "type", "serviceAccountName"],
-        ),
-    ];
-    let policies = kinds.into_iter().flat_map(|(kind, name, runs)| {
+    let policies = KAOS.into_iter().flat_map(|(kind, name, runs)| {
         judging(install, name, written_in((kind.group(), kind.version()), kind.plural()), rule(of_kaos(kind, runs)))
     });
     policies.collect()
@@ -169,8 +181,7 @@ fn of_kaos(kind: StoreKind, runs: &'static [&'static str]) -> Kind {
     texts.extend(OF_POD.iter().map(|path| joined("variables.pod", path)));
     let of_container: Vec<_> = OF_CONTAINER.iter().map(|path| joined("c", path)).collect();
     texts.push(format!("variables.containers.map(c, [{}].join(',')).join(',')", of_container.join(", ")));
-    texts
-        .extend(OF_ANNOTATIONS.iter().map(|key| format!("string(object.metadata.?annotations[?'{key}'].orValue(''))")));
+    texts.extend(OF_ANNOTATIONS.iter().map(|key| format!("string({})", annotation("object", key))));
     let mut variables = vec![
         variable("pod", "object.spec.?podSpec.orValue({})"),
         variable("containers", "variables.pod.?containers.orValue([]) + variables.pod.?initContainers.orValue([])"),
@@ -184,7 +195,16 @@ fn of_kaos(kind: StoreKind, runs: &'static [&'static str]) -> Kind {
                 .to_owned(),
         );
     }
-    Kind { name: kind.as_str(), consumer: None, runs, rights: RIGHTS.to_vec(), texts, variables }
+    Kind {
+        name: kind.as_str(),
+        consumer: None,
+        runs,
+        // Pods get them of the object.
+        annotations: OF_ANNOTATIONS,
+        rights: RIGHTS.to_vec(),
+        texts,
+        variables,
+    }
 }
 
 fn agent() -> Kind {
@@ -200,6 +220,8 @@ fn agent() -> Kind {
         name: "Agent",
         consumer: Some(keys::USABLE_BY[1]),
         runs: &RUNS,
+        // Those of its spec are among these members, and its own reach no Pod.
+        annotations: &[],
         rights: RIGHTS.to_vec(),
         texts,
         variables: vec![
@@ -223,10 +245,16 @@ fn agent_build() -> Kind {
         name: "AgentBuild",
         consumer: Some(keys::USABLE_BY[0]),
         runs: &BUILDS,
+        annotations: &[],
         rights: RIGHTS.into_iter().chain([RUN]).collect(),
         texts,
         variables: Vec::new(),
     }
+}
+
+/// The annotation of an object; an empty text where it has none.
+fn annotation(of: &str, key: &str) -> String {
+    format!("{of}.metadata.?annotations[?'{key}'].orValue('')")
 }
 
 fn member(of: &str, path: &str) -> String {
@@ -253,9 +281,11 @@ type Rule = (Vec<MatchCondition>, Vec<Variable>, Vec<Validation>);
 
 fn rule(kind: Kind) -> Rule {
     let Reach { mut conditions, .. } = selectors::living_objects();
-    let listed =
-        |of: &str| format!("{of}.metadata.?annotations[?'{}'].orValue('')", keys::ANNOTATION_SECRETS_BY_CONSENT);
-    let is_new = format!("{} || {} != {}", is_new(kind.runs), listed("object"), listed("oldObject"));
+    let listed = |of: &str| annotation(of, keys::ANNOTATION_SECRETS_BY_CONSENT);
+    let annotations = kind.annotations.iter().copied().chain([keys::ANNOTATION_SECRETS_BY_CONSENT]);
+    let changed =
+        annotations.map(|key| format!(" || {} != {}", annotation("object", key), annotation("oldObject", key)));
+    let is_new = format!("{}{}", is_new(kind.runs), changed.collect::<String>());
     conditions.push(condition("what-runs-is-new", &is_new));
     let all = "authorizer.group('').resource('secrets').namespace(request.namespace).check('get').allowed()";
     conditions.push(condition("may-not-get-all-secrets", &format!("!{all}")));
@@ -329,6 +359,36 @@ fn forbidden(expression: String, message: String, message_expression: Option<Str
 mod tests {
     use super::super::super::FailureMode;
     use super::*;
+    use crate::api::kaos_tools;
+
+    /// Members of KAOS's kinds by which no Secret gets anywhere: how many Pods there are, when, with how much of a node, through which route they are
+    /// reached, and what their model is called.
+    const APART: [&str; 5] = ["gatewayRoute", "model", "replicas", "resources", "waitForDependencies"];
+
+    #[test]
+    fn ruling_05_whatever_reaches_a_pod_of_kaos_or_its_configuration_asks_for_all_secrets_again() {
+        let crds = [kaos_tools::agent::crd(), kaos_tools::model_api::crd(), kaos_tools::mcp_server::crd()];
+        let rendered = kaos(&Install::new(FailureMode::Fail, "kagenti-system", "a/b:1"));
+        assert_eq!(rendered.len(), 2 * KAOS.len(), "a policy and a binding per kind");
+        for (((_, name, runs), crd), policy) in KAOS.iter().zip(&crds).zip(rendered.iter().step_by(2)) {
+            assert_eq!(policy["metadata"]["name"], *name);
+            let crd = serde_json::to_value(crd).unwrap();
+            let members = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+            let members: Vec<_> = members.as_object().unwrap().keys().map(String::as_str).collect();
+            assert!(runs.iter().all(|member| members.contains(member)), "{name}: {runs:?} of {members:?}");
+            let conditions = policy["spec"]["matchConditions"].as_array().unwrap();
+            let is_new = conditions.iter().find(|one| one["name"] == "what-runs-is-new").unwrap();
+            let is_new = is_new["expression"].as_str().unwrap();
+            for member in members {
+                let asks = is_new.contains(&format!("object.spec.?{member} != oldObject.spec.?{member}"));
+                assert_ne!(asks, APART.contains(&member), "{name}: {member}: {is_new}");
+            }
+            for key in OF_ANNOTATIONS {
+                let of = |object: &str| format!("{object}.metadata.?annotations[?'{key}'].orValue('')");
+                assert!(is_new.contains(&format!("{} != {}", of("object"), of("oldObject"))), "{name}: {is_new}");
+            }
+        }
+    }
 
     #[test]
     fn mend_06_each_name_has_an_expression_of_its_own_and_all_are_asked_for_when_what_runs_changes() {

@@ -12,13 +12,15 @@ use super::wiring::{self, HOLD, Named};
 use crate::api::findings::{Fault, Findings};
 use crate::api::kaos_tools::models::allows;
 use crate::api::kaos_tools::read::{self, Alias, Looked};
-use crate::api::kaos_tools::shape::{Mode, Model};
+use crate::api::kaos_tools::shape::{Mode, Model, Proxy};
 use crate::api::owner::Owner;
 use crate::controllers::agent::note;
 use crate::controllers::agent::subject::Subject;
 use crate::controllers::conditions;
 use crate::domain::keys;
+use crate::domain::printable::cut;
 use crate::domain::reason::Reason;
+use crate::store::objects::CustomRef;
 use crate::store::{Kind, Reach};
 use crate::workloads::kaos::compose::{ComposeFault, Composed, beside, route};
 use crate::workloads::kaos::identity::Identity;
@@ -28,6 +30,11 @@ use crate::workloads::kaos::restrict::policy;
 use crate::workloads::kaos::settings::Settings;
 use crate::workloads::kaos::variables::Ignored;
 use crate::workloads::kaos::{agent as agents, mcp_server as tools, model_api as apis};
+
+/// The longest name that is repeated in a message, in bytes: no object has a longer one.
+const NAME: usize = 253;
+/// The longest name of a list that is, and how many of them: whatever one object lists, the status of every object that names it stays small.
+const LISTED: (usize, usize) = (128, 8);
 
 /// Which of the original's words begin a message about what cannot be made.
 const NOT_MADE: &str = "Failed to construct Deployment: ";
@@ -45,6 +52,8 @@ pub(in crate::controllers::agent) struct Look {
     pub(in crate::controllers::agent) composed: Option<Composed>,
     /// The other objects that are to be made: kind and body.
     pub(in crate::controllers::agent) others: Vec<(Kind, Value)>,
+    /// The kind of those that stays as it is, whatever would be made.
+    pub(in crate::controllers::agent) leaves: Option<Kind>,
     /// Why it is not made yet.
     pub(in crate::controllers::agent) waits: Option<(Reason, String)>,
     /// What it names and is missing or not ready; `None` of what names nothing.
@@ -88,6 +97,7 @@ impl Look {
             failed: None,
             composed: None,
             others: Vec::new(),
+            leaves: None,
             waits: None,
             lacks: None,
             hold: None,
@@ -149,6 +159,10 @@ fn identity(subject: &Subject<'_>) -> Identity {
 pub(super) fn agent(subject: &Subject<'_>) -> Look {
     let looked = read::agent(&subject.object);
     let mut look = Look::of(Role::Agent, &looked);
+    if subject.seen.over.is_some() {
+        // Nothing of it is read, and nothing of what it names is known.
+        return look;
+    }
     let (store, namespace, spec) = (subject.cx.store, &*subject.cx.key.namespace, &*subject.seen.spec);
     let agent = &looked.value;
     let (settings, identity) = (settings(subject), identity(subject));
@@ -157,44 +171,75 @@ pub(super) fn agent(subject: &Subject<'_>) -> Look {
     look.lacks = Some(named.iter().filter_map(lack).collect());
     settle(subject, &mut look, namespace, spec);
     let api = named.first().and_then(|one| one.found);
-    let hosted = |seen: &Value| seen.get("mode").and_then(Value::as_str) == Some("Hosted");
-    let known = || {
-        let url = subject.seen.status.pointer("/linkedResources/modelapiEndpoint").and_then(Value::as_str);
-        url.is_some_and(|url| url.ends_with(&format!(":{PORT_OLLAMA}")))
-    };
-    let model_port = if api.map_or_else(known, |api| hosted(&api.seen.spec)) { PORT_OLLAMA } else { PORT };
-    let url = Role::ModelApi.endpoint((namespace, &agent.model_api), model_port, &settings.cluster_domain);
-    look.model_api = Some((agent.model_api.clone(), url));
+    let model_port = if is_hosted(subject, api) { PORT_OLLAMA } else { PORT };
+    if agent.model_api.len() <= NAME {
+        let url = Role::ModelApi.endpoint((namespace, &agent.model_api), model_port, &settings.cluster_domain);
+        look.model_api = Some((agent.model_api.clone(), url));
+    }
     if !look.findings.faults.is_empty() {
         return look;
     }
-    if let (Some(api), true, Model::Named(model)) = (api, looked.checks_model(), &agent.model) {
+    let readable = api.filter(|api| api.seen.over.is_none());
+    if let (Some(api), true, Model::Named(model)) = (readable, looked.checks_model(), &agent.model) {
         let object = api.seen.object(namespace, api.name, api.uid);
         let theirs = read::model_api(&object);
         let offered = theirs.value.offered();
         if theirs.checks_model() && theirs.faults.is_empty() && !offered.is_empty() && !allows(&offered, model) {
             let text = format!(
-                "model \"{model}\" not supported by ModelAPI \"{}\" (supported: [{}])",
-                agent.model_api,
-                offered.join(" ")
+                "model \"{}\" not supported by ModelAPI \"{}\" (supported: [{}])",
+                short(model),
+                short(&agent.model_api),
+                listed(&offered)
             );
             look.failed = Some((Reason::ModelNotOffered, text));
             return look;
         }
     }
-    let peers = wiring::peers(store, namespace, spec).into_iter().map(|peer| peer.name.to_string()).collect();
-    look.made(agents::compose(&identity, agent, &agents::Wiring { model_port, peers }, settings));
+    // What is not made yet is composed once it is.
+    if look.waits.is_none() || subject.deployment.is_some() {
+        let peers = wiring::peers(store, namespace, spec).into_iter().map(|peer| peer.name.to_string()).collect();
+        look.made(agents::compose(&identity, agent, &agents::Wiring { model_port, peers }, settings));
+    }
     if agent.expose {
         look.reached(subject, &identity, PORT, agent.timeout.as_deref());
     }
     look
 }
 
+/// Whether the ModelAPI of an Agent is a hosted one. Where there is none to be read, it is what it was: another port would make Pods anew that ask
+/// where nobody listens.
+fn is_hosted(subject: &Subject<'_>, api: Option<CustomRef<'_>>) -> bool {
+    let ends = |url: Option<&Value>| {
+        let url = url.and_then(Value::as_str)?;
+        Some(url.ends_with(&format!(":{PORT_OLLAMA}")))
+    };
+    if let Some(api) = api.filter(|api| api.seen.over.is_none()) {
+        return api.seen.spec.get("mode").and_then(Value::as_str) == Some("Hosted");
+    }
+    let known = ends(subject.seen.status.pointer("/linkedResources/modelapiEndpoint"));
+    known.or_else(|| ends(api?.seen.status.get("endpoint"))).unwrap_or_default()
+}
+
+/// A name as messages repeat it.
+fn short(name: &str) -> String {
+    cut(name.to_owned(), NAME)
+}
+
+/// Names as messages list them: the first, each cut, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    let (longest, most) = LISTED;
+    let mut text = names.iter().take(most).map(|name| cut((*name).to_owned(), longest)).collect::<Vec<_>>().join(" ");
+    if names.len() > most {
+        text.push_str(&format!(" and {} more", names.len() - most));
+    }
+    text
+}
+
 /// Why an Agent that names it is not made yet.
 fn held(one: &Named<'_>, waits: bool) -> Option<(Reason, String)> {
     let kind = one.kind.as_str();
     match one.found {
-        None => Some((Reason::DependencyMissing, format!("{kind} {} not found", one.name))),
+        None => Some((Reason::DependencyMissing, format!("{kind} {} not found", short(one.name)))),
         Some(_) if !waits || one.is_ready() => None,
         Some(_) if one.kind == Kind::ModelApi => Some((Reason::DependencyNotReady, format!("{kind} is not ready"))),
         Some(_) => Some((Reason::DependencyNotReady, format!("{kind} {} is not ready", one.name))),
@@ -205,7 +250,7 @@ fn held(one: &Named<'_>, waits: bool) -> Option<(Reason, String)> {
 fn lack(one: &Named<'_>) -> Option<(Reason, String)> {
     let kind = one.kind.as_str();
     match one.found {
-        None => Some((Reason::DependencyMissing, format!("{kind} {} does not exist", one.name))),
+        None => Some((Reason::DependencyMissing, format!("{kind} {} does not exist", short(one.name)))),
         Some(_) if one.is_ready() => None,
         Some(_) => Some((Reason::DependencyNotReady, format!("{kind} {} is not ready", one.name))),
     }
@@ -241,10 +286,14 @@ pub(super) fn model_api(subject: &Subject<'_>) -> Look {
         return look;
     }
     let port = if api.mode == Mode::Hosted { PORT_OLLAMA } else { PORT };
-    look.made(apis::compose(&identity, api, settings(subject)));
     if api.mode == Mode::Proxy {
         look.open = Some(apis::is_open(api));
     }
+    if let Some(text) = api.proxy.as_ref().and_then(stranger) {
+        look.failed = Some((Reason::InvalidSpec, text));
+        return look;
+    }
+    look.made(apis::compose(&identity, api, settings(subject)));
     if let Some(text) = look.composed.as_ref().and_then(|composed| composed.config.clone()) {
         let body = beside(look.role, &identity, &config_map(identity.name()), ("data", json!({CONFIG_FILE: text})));
         look.others.push((Kind::ConfigMap, body));
@@ -252,6 +301,15 @@ pub(super) fn model_api(subject: &Subject<'_>) -> Look {
     restrict(subject, &mut look, &identity, port);
     look.reached(subject, &identity, port, api.timeout.as_deref());
     look
+}
+
+/// That its configuration names a model that its list does not have: who asks for one of the list would be refused by the proxy, and who asks
+/// for that one by us.
+fn stranger(proxy: &Proxy) -> Option<String> {
+    let strangers = read::strangers(proxy);
+    let first = strangers.first()?;
+    let models: Vec<_> = proxy.models.iter().map(String::as_str).collect();
+    Some(format!("model_name \"{}\" in configYaml not found in models list [{}]", short(first), listed(&models)))
 }
 
 /// Lets only those in that ask it, where the platform has it so.
@@ -263,8 +321,14 @@ fn restrict(subject: &Subject<'_>, look: &mut Look, identity: &Identity, port: u
     let users = wiring::users(store, identity.namespace(), identity.name());
     let gateway = &settings.gateway;
     let through = gateway.enabled.then(|| gateway.namespace.as_deref().unwrap_or(store.operator_namespace()));
+    let unread = wiring::unread(store, identity.namespace()).is_some();
+    look.wiring = Some(wiring::of_users(&users, unread));
+    // An Agent that cannot be read may be one of those that are let in.
+    if unread && subject.others.iter().any(|other| other.kind == Kind::NetworkPolicy && other.found.is_some()) {
+        look.leaves = Some(Kind::NetworkPolicy);
+        return;
+    }
     let spec = policy(identity.name(), port, &users, through);
-    look.wiring = Some(wiring::of_users(&users));
     look.others.push((Kind::NetworkPolicy, beside(look.role, identity, &subject.made.name, ("spec", spec))));
 }
 

@@ -14,6 +14,7 @@ mod wiring;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -122,10 +123,17 @@ const fn face((kind, controller): (Kind, Name), finalizer: &'static str, look: f
     }
 }
 
-/// What to do about an object, once the operator that was here before does not write any more (ruling 20).
+/// How often an object is looked at again while that operator holds its Lease: of one in a namespace that only the settings name nobody tells.
+const HELD: Duration = Duration::from_secs(60);
+
+/// What to do about an object, once the operator that was here before does not write any more (ruling 20). What is being deleted waits for
+/// nobody: whoever takes our finalizer off first, it is off.
 fn alone(cx: Context<'_>, face: &'static Face) -> Plan {
-    match cx.store.held_by_the_operator_before(cx.now) {
-        Some(left) => Plan::later(left),
+    let Key { namespace, name } = cx.key;
+    let deleting = cx.store.custom(face.kind, namespace, name).is_some_and(|found| found.seen.deleting);
+    let believed = cx.facts.platform.kaos().believed(cx.store.operator_namespace());
+    match cx.store.held_by_the_operator_before(cx.now, &believed).filter(|_| !deleting) {
+        Some(left) => Plan::later(left.min(HELD)),
         None => planned(cx, face),
     }
 }
@@ -134,7 +142,8 @@ fn alone(cx: Context<'_>, face: &'static Face) -> Plan {
 fn touched(store: &Store, (kind, key): (Kind, &Key), face: &Face) -> Vec<Key> {
     // A Lease that is renewed says nothing new; one that is let go, that everything may begin.
     if kind == Kind::Lease {
-        let free = !store.names_the_operator_before();
+        let known = BTreeSet::from([keys::KAOS_NAMESPACE, store.operator_namespace(), store.registry_namespace()]);
+        let free = known.contains(&*key.namespace) && !store.names_the_operator_before(&known);
         let namespaces = store.namespaces().filter(|_| free);
         return namespaces.flat_map(|namespace| all(store, namespace, face)).collect();
     }

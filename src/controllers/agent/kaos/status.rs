@@ -10,13 +10,16 @@ use super::look::{Look, RouteWish};
 use super::takeover;
 use crate::api::findings::printed;
 use crate::controllers::agent::claim::Claim;
-use crate::controllers::agent::plan::is_route;
+use crate::controllers::agent::plan::{in_the_way, is_route};
 use crate::controllers::agent::status::{
     Phase, READY, RECONCILING, Ready, STALLED, Verdict, deployment, progress, written,
 };
 use crate::controllers::agent::subject::Subject;
+use crate::controllers::agent::wanted::Standing;
 use crate::controllers::conditions::Condition;
+use crate::controllers::references::{References, references};
 use crate::controllers::scaffold::plan::Op;
+use crate::domain::printable::cut;
 use crate::domain::reason::Reason;
 use crate::store::{AgentDeploymentSeen, Kind, Rollout};
 use crate::workloads::kaos::names::{Role, STATUS_DISCOVERY, STATUS_TAKEOVER, STATUS_TOOLS};
@@ -30,9 +33,17 @@ const OPEN: &str = "ProxyOpen";
 const RESTRICTED: &str = "Restricted";
 const SPELLING: &str = "SpellingConflict";
 const IGNORED: &str = "VariablesIgnored";
+/// It refers to more Secrets and ConfigMaps than are followed.
+const UNFOLLOWED: &str = "ReferencesUnfollowed";
+/// Bytes of `message`: those of a condition's. Who names an object that lists much would have its list written into each status otherwise.
+const MESSAGE: usize = 2048;
+/// What is said of an object of which nothing is read; every other judgement stays as it was.
+const OVER: [&str; 3] = [READY, RECONCILING, STALLED];
+/// The fields that stay as they were then, since they say what is written on it.
+const STAY: [&str; 3] = ["endpoint", "linkedResources", STATUS_TAKEOVER];
 /// The condition types that are ours, [`DEPENDENCIES`] the last.
-const OURS: [&str; 10] =
-    [READY, ROUTE, OPEN, RESTRICTED, SPELLING, IGNORED, TAKEOVER, RECONCILING, STALLED, DEPENDENCIES];
+const OURS: [&str; 11] =
+    [READY, ROUTE, OPEN, RESTRICTED, SPELLING, IGNORED, UNFOLLOWED, TAKEOVER, RECONCILING, STALLED, DEPENDENCIES];
 
 /// The operations that bring the status up to date: none when it is.
 pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
@@ -40,12 +51,17 @@ pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     let judged = judged(subject, verdict, look);
     let mut wanted =
         vec![Condition::new(READY, judged.ready.phase == Phase::Ready, judged.ready.reason, judged.told())];
+    if subject.seen.over.is_some() {
+        wanted.extend(judged.progress());
+        return written(subject, verdict, (fields(subject, verdict, (look, &judged)), &wanted, &OVER));
+    }
     wanted.extend(dependencies(look));
     wanted.extend(route(subject, verdict, look));
     wanted.extend(open(look));
     wanted.extend(restricted(subject, verdict, look));
     wanted.extend(spelling(look));
     wanted.extend(ignored(look));
+    wanted.extend(unfollowed(subject));
     wanted.extend(verdict.wanted.and_then(|wanted| takeover::condition(subject, wanted)));
     wanted.extend(judged.progress());
     // What is said of dependencies stays while it may be otherwise in a moment.
@@ -92,7 +108,21 @@ impl Judged {
     }
 }
 
+/// Of an object of which nothing is read: what runs is as ready as it is, and why nothing follows the object is said beside it.
+fn over(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Judged {
+    let text = printed(&verdict.findings.faults);
+    let Some((rollout, own)) = deployment(subject, verdict) else {
+        return Judged::plain("Failed", Phase::Failed, Reason::InvalidSpec, text);
+    };
+    let mut judged = Judged { trouble: Some((Reason::InvalidSpec, text, true)), ..rolled(rollout, own) };
+    judged.message = judged.told();
+    judged
+}
+
 fn judged(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Judged {
+    if subject.seen.over.is_some() {
+        return over(subject, verdict);
+    }
     if !look.findings.faults.is_empty() {
         return Judged::plain("Failed", Phase::Failed, Reason::InvalidSpec, printed(&look.findings.faults));
     }
@@ -175,24 +205,21 @@ fn route(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Option<Co
     }
     let at = subject.others.iter().position(|other| other.kind == Kind::HttpRoute)?;
     let name = &subject.others[at].key.name;
-    match verdict.claims.others.get(at) {
-        Some(Claim::Foreign) => {
+    let trouble = subject.trouble().filter(|trouble| is_route(&trouble.op) && !stands(subject, verdict, at));
+    match (verdict.claims.others.get(at), trouble) {
+        (Some(Claim::Foreign), _) => {
             let text = format!("HTTPRoute {name} is not this object's and is left alone: delete or rename it");
             return Some(Condition::new(ROUTE, false, Reason::NameConflict, text));
         }
-        Some(Claim::Ours(_)) => {}
-        _ => {
-            let refused = subject.trouble().filter(|trouble| is_route(&trouble.op));
-            return Some(match refused {
-                Some(trouble) => {
-                    let text = format!("HTTPRoute {name} cannot be written: {}", trouble.message);
-                    Condition::new(ROUTE, false, Reason::RouteRefused, text)
-                }
-                None => {
-                    Condition::unknown(ROUTE, Reason::RoutePending, format!("HTTPRoute {name} is about to be made"))
-                }
-            });
+        (_, Some(trouble)) => {
+            if let Some(stop) = in_the_way(subject, trouble) {
+                return Some(Condition::new(ROUTE, false, stop.reason, stop.message));
+            }
+            let text = format!("HTTPRoute {name} cannot be written and is tried again: {}", trouble.message);
+            return Some(Condition::new(ROUTE, false, Reason::RouteRefused, text));
         }
+        (Some(Claim::Ours(_)), None) => {}
+        (_, None) => return unknown(Reason::RoutePending, &format!("HTTPRoute {name} is about to be made")),
     }
     let seen = subject.cx.store.route(&subject.cx.key.namespace, name)?.seen;
     match &seen.accepted {
@@ -202,6 +229,14 @@ fn route(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Option<Co
             Some(Condition::new(ROUTE, said.holds, reason, format!("{}: {}", said.reason, said.message)))
         }
     }
+}
+
+/// Whether one of the other objects is there as it is wanted.
+fn stands(subject: &Subject<'_>, verdict: &Verdict<'_>, at: usize) -> bool {
+    let other = &subject.others[at];
+    let Some((seen, _)) = other.found else { return false };
+    let own = verdict.wanted.and_then(|wanted| wanted.others.iter().find(|own| own.kind == other.kind));
+    own.is_none_or(|own| own.standing((seen.applied.as_deref(), seen.fields.as_deref())) == Standing::Stands)
 }
 
 fn open(look: &Look) -> Option<Condition> {
@@ -220,6 +255,14 @@ fn open(look: &Look) -> Option<Condition> {
 
 /// That others than its Agents may reach it, though the platform has it otherwise.
 fn restricted(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Option<Condition> {
+    if look.leaves == Some(Kind::NetworkPolicy) {
+        let text = format!(
+            "NetworkPolicy {} stays as it is, so Agents that name this ModelAPI since are not let in: of an Agent of this namespace nothing is read, \
+             and it may be one of those that are. Its status says why",
+            subject.made.name
+        );
+        return Some(Condition::new(RESTRICTED, true, Reason::FieldInvalid, text));
+    }
     look.others.iter().find(|(kind, _)| *kind == Kind::NetworkPolicy)?;
     let at = subject.others.iter().position(|other| other.kind == Kind::NetworkPolicy)?;
     let foreign = matches!(verdict.claims.others.get(at), Some(Claim::Foreign));
@@ -246,6 +289,23 @@ fn ignored(look: &Look) -> Option<Condition> {
     (!all.is_empty()).then(|| Condition::new(IGNORED, true, Reason::ValueShadowed, text()))
 }
 
+fn unfollowed(subject: &Subject<'_>) -> Option<Condition> {
+    if !subject.cx.facts.platform.kaos().roll_on_secret_change {
+        return None;
+    }
+    let References { asked, left, .. } = references(&subject.seen.spec, &subject.cx.key.namespace);
+    let first = left.first()?;
+    let text = format!(
+        "{} {} and {} more of what its environment refers to are not followed: it is {} objects at most, by kind and name. Refer to fewer, or make its \
+         Pods anew yourself once one of these has changed",
+        first.kind.as_str(),
+        cut(first.name.to_string(), 253),
+        left.len() - 1,
+        asked.len(),
+    );
+    Some(Condition::new(UNFOLLOWED, true, Reason::FieldInvalid, text))
+}
+
 fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, (look, judged): (&Look, &Judged)) -> Map<String, Value> {
     let before = &*subject.seen.status;
     let mut status = Map::new();
@@ -255,12 +315,17 @@ fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, (look, judged): (&Look, 
     put("observedGeneration", subject.seen.generation.into());
     put("phase", judged.phase.into());
     put("ready", (judged.ready.phase == Phase::Ready).into());
-    put("message", judged.message.clone().into());
+    put("message", cut(judged.message.clone(), MESSAGE).into());
     if let Some(endpoint) = &look.endpoint {
         put("endpoint", endpoint.clone().into());
     }
     if let Some((name, url)) = &look.model_api {
         put("linkedResources", json!({"modelapi": name, "modelapiEndpoint": url}));
+    }
+    for key in STAY.into_iter().filter(|_| subject.seen.over.is_some()) {
+        if let Some(said) = before.get(key) {
+            put(key, said.clone());
+        }
     }
     // Other controllers' words. What nobody keeps up to date any more is taken away.
     let discovers = look.role == Role::McpServer && subject.cx.facts.platform.kaos().tool_discovery;

@@ -16,15 +16,19 @@ use crate::controllers::agent::claim::{Claim, Claims};
 use crate::controllers::agent::face::{Leaves, Left};
 use crate::controllers::agent::note::Compared;
 use crate::controllers::agent::subject::Subject;
+use crate::controllers::agent::turns::Inherits;
 use crate::controllers::agent::wanted::Wanted;
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::answers::LARGEST;
+use crate::domain::printable::cut;
 use crate::domain::reason::Reason;
 use crate::workloads::kaos::names::{ANNOTATION_CONFIG, Role, STATUS_TAKEOVER};
 use crate::workloads::kaos::takeover::{Asker, Row, differences};
 
 /// Most paths that are told of what counts.
 const PATHS: usize = 8;
+/// Bytes of one of them, or of a line, in the status: variables of any name stand in them.
+const LINE: usize = 512;
 
 /// Whether the Deployment was made by an earlier operator for this very object, and never written by us.
 pub(super) fn is_before_us(subject: &Subject<'_>) -> bool {
@@ -33,9 +37,10 @@ pub(super) fn is_before_us(subject: &Subject<'_>) -> bool {
 }
 
 /// Whether it is to roll, though nobody has changed the object: then it takes its turn among all that roll.
-pub(super) fn inherits(subject: &Subject<'_>) -> bool {
+pub(super) fn inherits(subject: &Subject<'_>) -> Inherits {
     let told = subject.seen.status.get("observedGeneration").and_then(Value::as_i64);
-    is_before_us(subject) && told.is_none_or(|told| told == subject.seen.generation)
+    let is_unchanged = told.is_none_or(|told| told == subject.seen.generation);
+    if is_before_us(subject) && is_unchanged { Inherits::Waits } else { Inherits::No }
 }
 
 /// What becomes of it.
@@ -175,7 +180,8 @@ pub(super) fn field(subject: &Subject<'_>, wanted: &Wanted) -> Option<Value> {
         field.insert("configuration".to_owned(), configuration.into());
     }
     if !changes.is_empty() {
-        field.insert("changes".to_owned(), json!(changes.iter().take(2 * PATHS).collect::<Vec<_>>()));
+        let lines: Vec<_> = changes.iter().take(2 * PATHS).map(|line| cut(line.clone(), LINE)).collect();
+        field.insert("changes".to_owned(), json!(lines));
     }
     Some(Value::Object(field))
 }

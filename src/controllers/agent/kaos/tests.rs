@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{AGENT_ROW, MCP_SERVER_ROW, MODEL_API_ROW};
+use crate::controllers::agent::plan::IN_THE_WAY;
 use crate::controllers::agent::tests::bench::{Bench, TEAM, owns};
 use crate::controllers::scaffold::fixtures::{OWN, Rowed, s};
-use crate::controllers::scaffold::plan::Op;
+use crate::controllers::scaffold::plan::{Item, Op};
+use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Reach};
 
 mod cases;
@@ -323,6 +325,96 @@ fn cases_122_to_124_127_and_128_routes_come_with_gateway_api() {
     bench.remove(Kind::HttpRoute, "modelapi-m");
     assert_eq!(owns(&converge(&mut bench)), [Kind::HttpRoute], "case 127");
     assert_eq!(converge(&mut bench), []);
+}
+
+/// The first operation of the next plan about ModelAPI `m` that applies an object of that kind, and the item.
+fn applies(bench: &Bench, kind: Kind) -> (Op, Item) {
+    let item = Item { controller: MODEL_API_ROW.controller, key: Key::new(TEAM, "m") };
+    let ops = bench.cluster.plan_at(MODEL_API_ROW, &item.key, bench.now).ops;
+    let found = ops.into_iter().find(|op| matches!(op, Op::Own { kind: its, .. } if *its == kind));
+    (found.unwrap(), item)
+}
+
+fn is_route(op: &Op) -> bool {
+    matches!(op, Op::Own { kind: Kind::HttpRoute, .. })
+}
+
+#[test]
+fn case_128_and_ruling_16_a_route_that_cannot_be_written_holds_up_no_word_about_the_rest_and_is_tried_again() {
+    let mut bench = bench(ROUTES);
+    made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}));
+    let failed = (0..8).filter(|_| bench.round_that_fails(&MODEL_API_ROW, is_route)).count();
+    assert!(failed >= 5, "{failed}");
+    assert_eq!(says(&bench, Kind::ModelApi, "m"), is("Pending", false, "Deployment ready replicas: 0/1"));
+    bench.rolled_out("modelapi-m");
+    assert!(bench.round_that_fails(&MODEL_API_ROW, is_route), "it is tried again");
+    assert_eq!(says(&bench, Kind::ModelApi, "m"), is("Ready", true, "Deployment ready replicas: 1/1"));
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "False/RouteRefused");
+    bench.edit(Kind::Deployment, "modelapi-m", json!({"status": {"readyReplicas": 0, "availableReplicas": 0}}));
+    assert!(bench.round_that_fails(&MODEL_API_ROW, is_route));
+    assert!(!says(&bench, Kind::ModelApi, "m").1, "nor does it stay ready without Pods");
+    bench.rolled_out("modelapi-m");
+    assert_eq!(owns(&converge(&mut bench)), [Kind::HttpRoute]);
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "Unknown/RoutePending");
+
+    // One that is refused waits: nobody tells once the cause is removed.
+    bench.remove(Kind::HttpRoute, "modelapi-m");
+    let (op, item) = applies(&bench, Kind::HttpRoute);
+    let refusal = (op, Some(Reason::NotPermitted), "a policy refuses it".to_owned());
+    bench.cluster.memory.failure(&item, bench.now, refusal);
+    assert_eq!(owns(&converge(&mut bench)), []);
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "False/RouteRefused");
+    assert!(says(&bench, Kind::ModelApi, "m").1);
+    bench.now += s(299);
+    assert_eq!(owns(&converge(&mut bench)), []);
+    let again = bench.cluster.plan_at(MODEL_API_ROW, &item.key, bench.now).again;
+    assert_eq!(again, Some(s(1)));
+    bench.now += s(1);
+    assert_eq!(owns(&converge(&mut bench)), [Kind::HttpRoute]);
+}
+
+/// Of somebody's object without our labels nothing is seen but that it is there when ours is to be made.
+#[test]
+fn cases_88_and_128_an_object_that_is_in_the_way_unseen_is_a_named_conflict() {
+    let said = |bench: &Bench, type_: &str| {
+        let ops = bench.cluster.plan_at(MODEL_API_ROW, &Key::new(TEAM, "m"), bench.now).ops;
+        let patch = ops.iter().find_map(|op| match op {
+            Op::Status { patch, .. } => Some(patch["status"]["conditions"].clone()),
+            _ => None,
+        });
+        let all = patch.unwrap_or_default().as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|one| one["type"] == type_).unwrap_or_default();
+        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        (text("reason"), text("message"))
+    };
+    let conflicts = |bench: &mut Bench, kind: Kind, times: u32| {
+        let (op, item) = applies(bench, kind);
+        for _ in 0..times {
+            let words = "somebody else wrote in between".to_owned();
+            bench.cluster.memory.conflict(&item, bench.now, (op.clone(), words));
+        }
+    };
+    let mut bench = bench(ROUTES);
+    made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}));
+    bench.round(&MODEL_API_ROW);
+    conflicts(&mut bench, Kind::ConfigMap, IN_THE_WAY - 1);
+    assert_ne!(said(&bench, "Ready").0, "NameConflict", "one that was just made may not be seen yet");
+    conflicts(&mut bench, Kind::ConfigMap, 1);
+    let (reason, message) = said(&bench, "Ready");
+    assert_eq!(reason, "NameConflict");
+    assert!(message.starts_with("ConfigMap litellm-config-m of this namespace is there without"), "{message}");
+    assert!(message.contains("app=modelapi") && message.contains("delete or rename it"), "{message}");
+    // It is tried again, since nobody tells when it goes.
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    converge(&mut bench);
+    assert!(says(&bench, Kind::ModelApi, "m").1);
+    bench.remove(Kind::HttpRoute, "modelapi-m");
+    conflicts(&mut bench, Kind::HttpRoute, IN_THE_WAY);
+    let (reason, message) = said(&bench, "RouteAccepted");
+    assert_eq!(reason, "NameConflict");
+    assert!(message.starts_with("HTTPRoute modelapi-m of this namespace is there without"), "{message}");
+    assert_ne!(said(&bench, "Ready").0, "NameConflict", "what is served does not depend on it");
 }
 
 #[test]

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::api::kaos_tools::MOST_ITEMS;
+use crate::api::syntax::is_label_value;
 use crate::controllers::agent::memory::Notes;
 use crate::controllers::agent::note;
 use crate::store::objects::CustomRef;
@@ -40,26 +42,27 @@ pub(super) fn is_ready(seen: &CustomSeen) -> bool {
 /// The ModelAPI and the MCPServers that an Agent of that spec names, in this order, each once.
 pub(super) fn dependencies<'a>(store: &'a Store, namespace: &str, spec: &'a Value) -> Vec<Named<'a>> {
     let api = spec.get("modelAPI").and_then(Value::as_str).unwrap_or_default();
-    let servers = spec.get("mcpServers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let mut names = vec![(Kind::ModelApi, api)];
-    for server in servers.map(|name| (Kind::McpServer, name)) {
-        if !names.contains(&server) {
-            names.push(server);
-        }
-    }
+    let servers = spec.get("mcpServers").and_then(Value::as_array).into_iter().flatten().take(MOST_ITEMS);
+    let mut known = BTreeSet::new();
+    let servers = servers.filter_map(Value::as_str).filter(|name| known.insert(*name));
+    let names = std::iter::once((Kind::ModelApi, api)).chain(servers.map(|name| (Kind::McpServer, name)));
     let named = |(kind, name)| Named { kind, name, found: store.custom(kind, namespace, name) };
-    names.into_iter().map(named).collect()
+    names.map(named).collect()
 }
 
 /// The peers that an Agent of that spec may call and that are there and exposed.
 pub(super) fn peers<'a>(store: &'a Store, namespace: &str, spec: &'a Value) -> Vec<CustomRef<'a>> {
-    let names = spec.pointer("/agentNetwork/access").and_then(Value::as_array).into_iter().flatten();
+    let names = spec.pointer("/agentNetwork/access").and_then(Value::as_array).into_iter().flatten().take(MOST_ITEMS);
     let found = names.filter_map(Value::as_str).filter_map(|name| store.custom(Kind::KaosAgent, namespace, name));
-    found.filter(|peer| !peer.seen.deleting && is_exposed(&peer.seen.spec)).collect()
+    found.filter(|peer| !peer.seen.deleting && is_exposed(peer.seen)).collect()
 }
 
-fn is_exposed(spec: &Value) -> bool {
-    spec.pointer("/agentNetwork/expose").and_then(Value::as_bool) != Some(false)
+/// Of one that is over a bound nothing is read: its status says whether it was.
+fn is_exposed(seen: &CustomSeen) -> bool {
+    match seen.over {
+        Some(_) => seen.status.get("endpoint").is_some(),
+        None => seen.spec.pointer("/agentNetwork/expose").and_then(Value::as_bool) != Some(false),
+    }
 }
 
 /// Of what is there, and of what is written on what counts.
@@ -82,16 +85,23 @@ pub(super) fn stirred(store: &Store, own: &Notes, kind: Kind, key: &Key) -> Vec<
     stirred.map(|agent| Key::new(&key.namespace, agent.name)).collect()
 }
 
-/// The names of the Agents that ask a ModelAPI.
+/// The names of the Agents that ask a ModelAPI, but for those that no Pod can carry as a label.
 pub(super) fn users<'a>(store: &'a Store, namespace: &str, api: &str) -> BTreeSet<&'a str> {
     let users = store.wired_to(Kind::ModelApi, namespace, api).filter(|agent| !agent.seen.deleting);
-    users.map(|agent| &**agent.name).collect()
+    users.map(|agent| &**agent.name).filter(|name| is_label_value(name)).collect()
 }
 
-/// What is remembered of them.
-pub(super) fn of_users(users: &BTreeSet<&str>) -> note::Wiring {
+/// An Agent of a namespace of which nothing is read, because it is over a bound: nobody knows which ModelAPI it asks.
+pub(super) fn unread<'a>(store: &'a Store, namespace: &str) -> Option<&'a str> {
+    let mut all = store.customs(Kind::KaosAgent, namespace);
+    let unread = all.find(|agent| agent.seen.over.is_some() && !agent.seen.deleting);
+    unread.map(|agent| &**agent.name)
+}
+
+/// What is remembered of them, and of whether there are more that nobody knows.
+pub(super) fn of_users(users: &BTreeSet<&str>, unread: bool) -> note::Wiring {
     let mut hasher = DefaultHasher::new();
-    users.hash(&mut hasher);
+    (users, unread).hash(&mut hasher);
     note::Wiring { digest: hasher.finish(), ready: true, gated: false, unsettled: None }
 }
 
@@ -99,11 +109,16 @@ pub(super) fn of_users(users: &BTreeSet<&str>) -> note::Wiring {
 /// that let everybody in.
 pub(super) fn restricted(store: &Store, own: &Notes, agent: &Key) -> Vec<Key> {
     let namespace = &agent.namespace;
-    let apis = store.customs(Kind::ModelApi, namespace).filter(|api| {
-        let known = own.of(&Key::new(namespace, api.name)).and_then(|note| note.wiring);
-        known.is_some_and(|known| known != of_users(&users(store, namespace, api.name)))
-    });
-    apis.map(|api| Key::new(namespace, api.name)).collect()
+    let known = |api: CustomRef<'_>| {
+        let key = Key::new(namespace, api.name);
+        let wiring = own.of(&key).and_then(|note| note.wiring)?;
+        Some((key, wiring))
+    };
+    let apis: Vec<_> = store.customs(Kind::ModelApi, namespace).filter_map(known).collect();
+    let unread = !apis.is_empty() && unread(store, namespace).is_some();
+    let others =
+        apis.into_iter().filter(|(key, known)| *known != of_users(&users(store, namespace, &key.name), unread));
+    others.map(|(key, _)| key).collect()
 }
 
 fn stirs(store: &Store, own: &Notes, namespace: &str, agent: &CustomRef<'_>) -> bool {

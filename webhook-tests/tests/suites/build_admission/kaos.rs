@@ -2,6 +2,7 @@
 //! Secrets need.
 
 use anyhow::{Context as _, Result, ensure};
+use drawbridge::domain::keys;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -22,6 +23,24 @@ fn agent(more: Value) -> Value {
 
 fn proxy(config: Value) -> Value {
     object("ModelAPI", "m", json!({"mode": "Proxy", "proxyConfig": config}))
+}
+
+/// The same object with these members of its spec as well.
+fn with(mut object: Value, more: &Value) -> Value {
+    json_patch::merge(&mut object["spec"], more);
+    object
+}
+
+/// A container.
+fn with_name(name: &str, more: &Value) -> Value {
+    let mut container = json!({"name": name});
+    json_patch::merge(&mut container, more);
+    container
+}
+
+/// It as the one of a `podSpec`.
+fn container(name: &str, more: &Value) -> Value {
+    json!({"podSpec": {"containers": [with_name(name, more)]}})
 }
 
 fn tools(spec: Value) -> Value {
@@ -52,11 +71,12 @@ async fn ruling_05_code_and_powers_are_taken_from_people_who_could_run_them_them
     people::refusal_begins(agents, &plain, &agent(json!({"container": {"image": "i"}}))).await?;
     people::refusal_begins(apis, &plain, &proxy(json!({"models": ["a"], "configYaml": "a: 1"}))).await?;
     people::refusal_begins(servers, &plain, &tools(json!({"runtime": "custom", "container": {"image": "i"}}))).await?;
-    let python = |more: Value| {
-        let mut object = tools(json!({"runtime": "python-string"}));
-        json_patch::merge(&mut object["spec"], &more);
-        object
-    };
+    let python = |more: Value| with(tools(json!({"runtime": "python-string"})), &more);
+    let model = |more: Value| with(proxy(json!({"models": ["a"]})), &more);
+    let exec = json!({"exec": {"command": ["sh", "-c", "x"]}});
+    let filled = json!({"envFrom": [{"configMapRef": {"name": "mine"}}]});
+    let mounted = json!({"volumeMounts": [{"name": "mine", "mountPath": "/app/main.py", "subPath": "main.py"}]});
+    let bucket = json!([{"name": "LITELLM_CONFIG_BUCKET_NAME", "value": "mine"}]);
     for (policy, powerful) in [
         (agents, agent(json!({"container": {"command": ["x"]}}))),
         (agents, agent(json!({"container": {"args": ["x"]}}))),
@@ -72,6 +92,20 @@ async fn ruling_05_code_and_powers_are_taken_from_people_who_could_run_them_them
         (servers, tools(json!({"config": {"mcp": "x"}}))),
         (servers, tools(json!({"config": {"tools": {"fromPackage": "x"}}}))),
         (servers, tools(json!({"runtime": "kubernetes", "serviceAccountName": "sa"}))),
+        // Code comes by whatever starts a process, and by whatever its files and variables are filled from.
+        (agents, agent(container("agent", &json!({"livenessProbe": exec})))),
+        (agents, agent(container("agent", &json!({"readinessProbe": exec})))),
+        (apis, model(container("model-api", &json!({"startupProbe": exec})))),
+        (servers, python(container("mcp-server", &json!({"livenessProbe": exec})))),
+        (servers, python(container("mcp-server", &filled))),
+        (agents, agent(container("agent", &filled))),
+        (agents, agent(container("agent", &mounted))),
+        (apis, model(json!({"podSpec": {"initContainers": [with_name("pull-model", &mounted)]}}))),
+        (servers, python(container("mcp-server", &mounted))),
+        (apis, model(json!({"podSpec": {"volumes": [{"name": "litellm-config", "configMap": {"name": "mine"}}]}}))),
+        (apis, model(json!({"container": {"env": bucket}}))),
+        (apis, model(json!({"serverConfig": {"env": bucket}}))),
+        (apis, model(container("model-api", &json!({"env": bucket})))),
     ] {
         people::refused_by(policy, people::tried(&plain, &powerful).await?).with_context(|| powerful.to_string())?;
         people::tried(&runs, &powerful).await?.with_context(|| powerful.to_string())?;
@@ -80,8 +114,11 @@ async fn ruling_05_code_and_powers_are_taken_from_people_who_could_run_them_them
         agent(
             json!({"container": {"env": [{"name": "A", "value": "1"}]}, "podSpec": {"terminationGracePeriodSeconds": 5}}),
         ),
+        agent(container("agent", &json!({"livenessProbe": {"initialDelaySeconds": 60}, "envFrom": []}))),
+        agent(json!({"podSpec": {"volumes": [{"name": "mine", "emptyDir": {}}]}})),
         proxy(json!({"models": ["a"]})),
         proxy(json!({"apiBase": "http://b"})),
+        model(json!({"container": {"env": [{"name": "LITELLM_LOG", "value": "DEBUG"}]}})),
         tools(json!({"runtime": "kubernetes"})),
     ] {
         people::tried(&plain, &harmless).await?.with_context(|| harmless.to_string())?;
@@ -121,6 +158,41 @@ async fn ruling_05_secrets_are_taken_from_people_who_may_have_them() -> Result<(
         people::refusal_begins(policy, &plain, &make(of("mine"))).await?;
         people::tried(&named, &make(of("mine"))).await?.with_context(|| make(of("mine")).to_string())?;
         people::refused_by(policy, people::tried(&named, &make(of("theirs"))).await?)?;
+    }
+    // Who keeps the reference and says whom it is sent to has the Secret, in whatever member that stands.
+    let from = of("mine")[0]["valueFrom"].clone();
+    let keyed = json!({"mode": "Proxy", "proxyConfig": {"apiKey": {"valueFrom": from}}, "models": [{"name": "fast", "model": "openai/gpt-4o"}]});
+    ns.accepts(&object("ModelAPI", "keyed", keyed)).await?;
+    ns.accepts(&object("Agent", "keyed", json!({"modelAPI": "m", "model": "x", "container": {"env": of("mine")}})))
+        .await?;
+    ns.accepts(&object("MCPServer", "keyed", json!({"runtime": "kubernetes", "container": {"env": of("mine")}})))
+        .await?;
+    ns.accepts(&object("Agent", "plain", json!({"modelAPI": "m", "model": "x"}))).await?;
+    let elsewhere = json!({"spec": {"models": [{"name": "fast", "model": "oobabooga/https://attacker.example"}]}});
+    let traced = json!({"spec": {"telemetry": {"enabled": true, "endpoint": "http://attacker.example:4317"}}});
+    let annotated = json!({"metadata": {"annotations": {keys::ANNOTATION_CREDENTIALS: "mine"}}});
+    for (policy, kind, name, patch) in [
+        (apis, "ModelAPI", "keyed", &elsewhere),
+        (apis, "ModelAPI", "keyed", &traced),
+        (servers, "MCPServer", "keyed", &traced),
+        (agents, "Agent", "keyed", &json!({"spec": {"modelAPI": "theirs"}})),
+        (agents, "Agent", "keyed", &json!({"spec": {"mcpServers": ["theirs"]}})),
+        (agents, "Agent", "keyed", &json!({"spec": {"agentNetwork": {"access": ["theirs"]}}})),
+        // It names no Secret anywhere else, and nothing of its spec changes: a label is all that it lacks to be given these.
+        (agents, "Agent", "plain", &annotated),
+    ] {
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let answer = api(&plain, kind).patch(name, &params, &patch).await;
+        people::refused_by(policy, answer).with_context(|| format!("{kind} {name}: {patch:?}"))?;
+        api(&named, kind).patch(name, &params, &patch).await.with_context(|| format!("{kind} {name}: {patch:?}"))?;
+    }
+    // What no Secret gets anywhere by is not asked about.
+    for (kind, patch) in [
+        ("ModelAPI", json!({"spec": {"gatewayRoute": {"timeout": "90s"}}})),
+        ("Agent", json!({"spec": {"model": "y", "replicas": 2}})),
+        ("Agent", json!({"metadata": {"labels": {"team": "a"}}})),
+    ] {
+        api(&plain, kind).patch("keyed", &PatchParams::default(), &Patch::Merge(&patch)).await?;
     }
     // A configuration that is a text names no Secret, and is no error of the policy.
     ns.accepts(&proxy(json!({"models": ["a"], "configYaml": "a: 1"}))).await?;

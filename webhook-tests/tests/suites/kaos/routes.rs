@@ -2,7 +2,8 @@
 //! says of them, and are all that our own account writes of their kind.
 
 use anyhow::{Result, ensure};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for};
@@ -25,6 +26,41 @@ fn accepted(object: &DynamicObject) -> String {
     let found = all.into_iter().find(|one| one["type"] == "RouteAccepted").unwrap_or_default();
     let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
     format!("{}/{}", text("status"), text("reason"))
+}
+
+/// Law 7: somebody's route and ConfigMap of the names of ours, without our labels, so that no watch delivers them. Each is a named conflict; the
+/// route stops nothing else, and once they are gone ours are made.
+async fn what_is_in_the_way_is_named(ns: &TestNamespace, routes: &Api<DynamicObject>) -> Result<()> {
+    let foreign = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "modelapi-o"},
+        "spec": {"parentRefs": [{"name": "theirs"}]},
+    });
+    let foreign: DynamicObject = serde_json::from_value(foreign)?;
+    routes.create(&PostParams::default(), &foreign).await?;
+    ns.accepts(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "litellm-config-n"}, "data": {"their": "own"}}))
+        .await?;
+    for name in ["n", "o"] {
+        ns.accepts(&json!({
+            "apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "metadata": {"name": name},
+            "spec": {"mode": "Proxy", "proxyConfig": {"models": ["*"]}},
+        }))
+        .await?;
+    }
+    let apis = objects(ns, "ModelAPI");
+    wait_for(&apis, "o", |api| ready(api) && accepted(api) == "False/NameConflict").await?;
+    let named = |api: &DynamicObject| {
+        let message = api.data["status"]["message"].as_str().unwrap_or_default();
+        message.starts_with("ConfigMap litellm-config-n of this namespace is there without")
+    };
+    wait_for(&apis, "n", named).await?;
+    let config_maps = ns.api::<ConfigMap>();
+    let kept = config_maps.get("litellm-config-n").await?.data.unwrap_or_default();
+    ensure!(kept.len() == 1 && kept.contains_key("their"), "it is left alone: {kept:?}");
+    config_maps.delete("litellm-config-n", &DeleteParams::default()).await?;
+    routes.delete("modelapi-o", &DeleteParams::default()).await?;
+    wait_for(&apis, "n", ready).await?;
+    wait_for(&apis, "o", |api| ready(api) && accepted(api) == "Unknown/RoutePending").await?;
+    Ok(())
 }
 
 /// Rulings 16 and 27.
@@ -76,5 +112,6 @@ async fn rulings_16_and_27_routes_are_made_where_they_are_served_and_fenced_like
 
     let ours = cp.service_account("kagenti-system", "drawbridge-controllers").await?.client().await?;
     let kind = ("/apis/gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes");
-    fenced(&ours, (ns.name(), &api), kind, ("modelapi-m", ("spec", spec.clone()))).await
+    fenced(&ours, (ns.name(), &api), kind, ("modelapi-m", ("spec", spec.clone()))).await?;
+    what_is_in_the_way_is_named(&ns, &routes).await
 }

@@ -1,11 +1,12 @@
-//! Laws over objects nobody wrote: any mixture of spellings.
+//! Laws over objects nobody wrote: any mixture of spellings, and lists of any length.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::object;
+use super::{agent, mcp_server, model_api, object, proxy, sound};
+use crate::api::findings::{Fault, KEPT, Note, count};
 use crate::api::kaos_tools::migrate::migrate;
-use crate::api::kaos_tools::read;
+use crate::api::kaos_tools::{MOST_ITEMS, read};
 
 fn env() -> impl Strategy<Value = Value> {
     let names = prop::sample::select(vec![
@@ -190,4 +191,60 @@ proptest! {
         holds(&api, read::model_api);
         holds(&server, read::mcp_server);
     }
+}
+
+fn found<T>(looked: read::Looked<T>) -> (Vec<Fault>, Vec<Note>) {
+    (looked.faults, looked.notes)
+}
+
+/// A list that a tenant writes is as long as he likes, and everybody waits while it is read: past the bound nothing is, in whatever list.
+#[test]
+fn of_a_list_that_is_too_long_no_more_is_read_and_its_length_is_a_fault() {
+    const ITEMS: usize = 30_000;
+    let names = |count: usize| json!((0..count).map(|number| format!("n{number}")).collect::<Vec<_>>());
+    let twins = |count: usize| json!(vec!["a"; count]);
+    let env = |count: usize| json!(vec![json!({"name": "A", "value": "1"}); count]);
+    let pod = |list: &str, items: Value| found(agent(json!({ "podSpec": { list: items } })));
+    let main = |list: &str, items: Value| pod("containers", json!([{ "name": "agent", list: items }]));
+    for (path, (faults, notes)) in [
+        ("spec.mcpServers", found(agent(json!({"mcpServers": twins(ITEMS)})))),
+        ("spec.mcpServers", found(agent(json!({"mcpServers": names(ITEMS)})))),
+        ("spec.agentNetwork.access", found(agent(json!({"agentNetwork": {"access": twins(ITEMS)}})))),
+        ("spec.container.args", found(agent(json!({"container": {"args": twins(ITEMS)}})))),
+        ("spec.container.env", found(agent(json!({"container": {"env": env(ITEMS)}})))),
+        ("spec.config.env", found(mcp_server(json!({"runtime": "x", "config": {"env": env(ITEMS)}})))),
+        ("spec.proxyConfig.models", found(proxy(json!({"models": twins(ITEMS)})))),
+        ("spec.proxyConfig.models", found(proxy(json!({"models": names(ITEMS)})))),
+        ("spec.proxyConfig.env", found(proxy(json!({"models": ["a"], "env": env(ITEMS)})))),
+        ("spec.podSpec.containers[0].env", main("env", env(ITEMS))),
+        ("spec.podSpec.containers[0].$setElementOrder/env", main("$setElementOrder/env", env(ITEMS))),
+        ("spec.podSpec.schedulingGates", pod("schedulingGates", env(ITEMS))),
+        ("spec.podSpec.affinity.any", pod("affinity", json!({"any": names(ITEMS)}))),
+    ] {
+        let told = faults.iter().find(|fault| fault.path == path);
+        let told = told.unwrap_or_else(|| panic!("{path}: {:?}", faults.first()));
+        assert_eq!(told.sentence, format!("has {ITEMS} items; {MOST_ITEMS} are the most"), "{path}");
+        assert!(faults.len() <= KEPT + 1 && notes.len() <= KEPT + 1, "{path}: {} {}", faults.len(), notes.len());
+        // What is not read is not found either.
+        assert!(count(&faults) <= MOST_ITEMS + 1, "{path}: {}", count(&faults));
+    }
+    assert_eq!(agent(json!({"mcpServers": names(ITEMS)})).value.mcp_servers.len(), MOST_ITEMS);
+    let most = sound(agent(json!({"mcpServers": names(MOST_ITEMS), "container": {"env": env(MOST_ITEMS)}})));
+    assert_eq!((most.value.mcp_servers.len(), most.value.container.env.len()), (MOST_ITEMS, 1));
+    // As many twins as there may be: the first are named, and the others counted.
+    let last = most.notes.last().unwrap();
+    assert_eq!((most.notes.len(), last.others), (KEPT + 1, MOST_ITEMS - 1 - KEPT), "{last}");
+}
+
+/// To look for the name that was meant costs more than to read: it is done while people read what is said.
+#[test]
+fn what_was_meant_is_looked_for_as_long_as_somebody_reads_it() {
+    let fallbacks: Vec<_> = (0..90).map(|number| format!("model-{number}x")).collect();
+    let models: Vec<_> =
+        (0..90).map(|number| json!({"name": format!("model-{number}"), "fallbacks": fallbacks})).collect();
+    let looked = model_api(json!({"mode": "Proxy", "proxyConfig": {}, "models": models}));
+    assert_eq!((looked.faults.len(), count(&looked.faults)), (KEPT + 1, 90 * 90));
+    let hints = looked.faults.iter().filter(|fault| fault.sentence.contains("did you mean")).count();
+    assert_eq!(hints, 20);
+    assert!(looked.faults[0].sentence.ends_with("did you mean model-0?"), "{}", looked.faults[0]);
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    AGENT_ROW, IMAGES, ROWS, agent, bench, condition, converge, hosted, is, made, running, says, status, variable,
+    AGENT_ROW, IMAGES, MODEL_API_ROW, ROWS, agent, bench, condition, converge, hosted, is, made, running, says, status,
+    variable,
 };
 use crate::controllers::agent::tests::bench::{Bench, TEAM, owns};
 use crate::controllers::scaffold::plan::Op;
@@ -38,6 +39,102 @@ fn ruling_13_a_restricted_model_api_lets_in_who_names_it_and_follows_them() {
     converge(&mut bench);
     assert_eq!(let_in(&bench), json!(["b"]), "who names it no more is let in no more");
     assert_eq!(converge(&mut bench), []);
+    agent(&mut bench, &"n".repeat(70), json!({}));
+    converge(&mut bench);
+    assert_eq!(
+        let_in(&bench),
+        json!(["b"]),
+        "a name that is no value of a label would have the API server refuse the whole policy"
+    );
+}
+
+/// Nothing of an object is read that is over a bound: what was made of it, and what names it, stays as it is.
+#[test]
+fn mend_02_what_is_over_a_bound_is_not_taken_for_an_empty_object() {
+    let mut bench = bench(CLOSED);
+    hosted(&mut bench);
+    agent(&mut bench, "a", json!({}));
+    converge(&mut bench);
+    bench.rolled_out("modelapi-m");
+    converge(&mut bench);
+    bench.rolled_out("agent-a");
+    converge(&mut bench);
+    let all = [(Kind::Deployment, "agent-a"), (Kind::Deployment, "modelapi-m"), (Kind::NetworkPolicy, "modelapi-m")];
+    let made = |bench: &Bench| all.map(|(kind, name)| bench.object(kind, name));
+    let before = made(&bench);
+    let large = json!({"metadata": {"annotations": {"large": "x".repeat(400 * 1024)}}});
+    let small = json!({"metadata": {"annotations": {"large": null}}});
+    bench.edit(Kind::ModelApi, "m", large.clone());
+    converge(&mut bench);
+    assert_eq!(made(&bench), before, "an Agent asks where it asked");
+    bench.edit(Kind::KaosAgent, "a", large);
+    agent(&mut bench, "b", json!({"waitForDependencies": false}));
+    converge(&mut bench);
+    assert_eq!(made(&bench), before);
+    let url = "http://modelapi-m.team.svc.cluster.local:11434";
+    assert_eq!(variable(&bench, "agent-b", "MODEL_API_URL").as_deref(), Some(url), "its status says where it listens");
+    for (kind, name) in [(Kind::KaosAgent, "a"), (Kind::ModelApi, "m")] {
+        let (phase, ready, message) = says(&bench, kind, name);
+        assert_eq!((&*phase, ready), ("Ready", true), "what runs is ready: {message}");
+        assert!(message.contains("384 KiB"), "{message}");
+        assert_eq!(condition(&bench, kind, name, "Stalled"), "True/InvalidSpec");
+        assert!(status(&bench, kind, name)["endpoint"].is_string());
+    }
+    assert_eq!(status(&bench, Kind::KaosAgent, "a")["linkedResources"]["modelapiEndpoint"], url);
+    assert_eq!(condition(&bench, Kind::KaosAgent, "a", "DependenciesReady"), "True/DependenciesReady");
+    bench.edit(Kind::ModelApi, "m", small.clone());
+    converge(&mut bench);
+    assert_eq!(let_in(&bench), json!(["a"]), "it may be one of those that are let in");
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "Restricted"), "True/FieldInvalid");
+    bench.edit(Kind::KaosAgent, "a", small);
+    let touched = bench.cluster.touched(MODEL_API_ROW, Kind::KaosAgent, &Key::new(TEAM, "a"));
+    assert_eq!(touched, [Key::new(TEAM, "m")]);
+    converge(&mut bench);
+    assert_eq!(let_in(&bench), json!(["a", "b"]));
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "Restricted"), "");
+}
+
+/// One list is not copied into the status of everybody who names it.
+#[test]
+fn case_46_a_status_stays_small_however_much_a_model_api_lists() {
+    let mut bench = bench(IMAGES);
+    let models: Vec<String> = (0..50).map(|number| format!("m{number}-{}", "x".repeat(7 * 1024))).collect();
+    made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": models}}));
+    agent(&mut bench, "a", json!({"model": "y"}));
+    agent(&mut bench, "b", json!({"modelAPI": "z".repeat(100 * 1024)}));
+    let ops = converge(&mut bench);
+    for op in &ops {
+        let Op::Status { kind: Kind::KaosAgent, patch, .. } = op else { continue };
+        let bytes = patch.to_string().len();
+        assert!(bytes < 8 * 1024, "{bytes}");
+    }
+    let (phase, _, message) = says(&bench, Kind::KaosAgent, "a");
+    assert_eq!(phase, "Failed", "{message}");
+    assert!(message.starts_with("model \"y\" not supported by ModelAPI \"m\" (supported: [m0-xxx"), "{message}");
+    assert!(message.ends_with(" and 42 more])"), "{message}");
+}
+
+#[test]
+fn case_100_a_configuration_that_offers_what_the_list_has_not_is_not_made_until_one_of_them_is_corrected() {
+    let mut bench = bench(IMAGES);
+    let of = |name: &str| format!("model_list:\n- model_name: {name}\n  litellm_params: {{model: openai/{name}}}\n");
+    let spec = json!({"mode": "Proxy", "proxyConfig": {"models": ["a"], "configYaml": {"fromString": of("z")}}});
+    for name in ["m", "n"] {
+        made(&mut bench, Kind::ModelApi, name, spec.clone());
+    }
+    converge(&mut bench);
+    for name in ["m", "n"] {
+        let text = "model_name \"z\" in configYaml not found in models list [a]";
+        assert_eq!(says(&bench, Kind::ModelApi, name), is("Failed", false, text));
+        assert!(bench.find(Kind::Deployment, &format!("modelapi-{name}")).is_none());
+        assert!(bench.find(Kind::ConfigMap, &format!("litellm-config-{name}")).is_none());
+    }
+    bench.edit(Kind::ModelApi, "m", json!({"spec": {"proxyConfig": {"models": ["*"]}}}));
+    bench.edit(Kind::ModelApi, "n", json!({"spec": {"proxyConfig": {"configYaml": {"fromString": of("a")}}}}));
+    converge(&mut bench);
+    for name in ["modelapi-m", "modelapi-n"] {
+        assert!(bench.find(Kind::Deployment, name).is_some(), "{name}");
+    }
 }
 
 /// Ruling 20: while the Lease of the operator before is held freshly, nothing is written; once it runs out or is let go, everything is.
@@ -56,6 +153,47 @@ fn ruling_20_nothing_is_written_while_the_operator_before_holds_its_lease() {
     let ops = converge(&mut bench);
     assert!(!ops.is_empty(), "it was let go");
     assert!(bench.find(Kind::Deployment, "modelapi-m").is_some());
+}
+
+/// Whoever has ClusterRole `edit` in one namespace writes Leases there; and what goes waits for nobody.
+#[test]
+fn ruling_20_a_lease_of_a_tenant_holds_nothing_and_under_one_that_counts_deletion_goes_on() {
+    let mut bench = bench(IMAGES);
+    let lease = |namespace: &str| {
+        json!({"metadata": {"name": "kaos-operator.kaos.tools", "namespace": namespace, "uid": namespace, "resourceVersion": "500"},
+            "spec": {"holderIdentity": "x", "leaseDurationSeconds": 3600, "renewTime": "500"}})
+    };
+    for namespace in [TEAM, "charts"] {
+        bench.cluster.see(Kind::Lease, lease(namespace));
+    }
+    hosted(&mut bench);
+    agent(&mut bench, "a", json!({}));
+    converge(&mut bench);
+    assert!(bench.find(Kind::Deployment, "modelapi-m").is_some());
+    bench.cluster.configure(&format!("{IMAGES}kaos: {{operatorNamespaces: [charts]}}\n"));
+    agent(&mut bench, "b", json!({}));
+    assert_eq!(converge(&mut bench), [], "it counts where the platform says so");
+    let plan = bench.cluster.plan_at(AGENT_ROW, &Key::new(TEAM, "b"), bench.now);
+    let minute = crate::controllers::scaffold::fixtures::s(60);
+    assert_eq!(plan.again, Some(minute), "nobody tells when it is let go there");
+    bench.edit(Kind::KaosAgent, "a", json!({"metadata": {"deletionTimestamp": "2026-05-01T00:00:00Z"}}));
+    converge(&mut bench);
+    assert!(bench.find(Kind::KaosAgent, "a").is_none());
+}
+
+#[test]
+fn ruling_17_an_object_that_refers_to_more_than_are_followed_says_so() {
+    let from = |number: usize| json!({"configMapKeyRef": {"name": format!("c{number:03}"), "key": "k"}});
+    let env: Vec<Value> =
+        (0..70).map(|number| json!({"name": format!("V{number}"), "valueFrom": from(number)})).collect();
+    for (platform, said) in [("", ""), ("kaos: {rollOnSecretChange: true}\n", "True/FieldInvalid")] {
+        let mut bench = bench(&format!("{IMAGES}{platform}"));
+        agent(&mut bench, "few", json!({"container": {"env": env[..64]}}));
+        agent(&mut bench, "many", json!({"container": {"env": env}}));
+        converge(&mut bench);
+        assert_eq!(condition(&bench, Kind::KaosAgent, "few", "ReferencesUnfollowed"), "");
+        assert_eq!(condition(&bench, Kind::KaosAgent, "many", "ReferencesUnfollowed"), said);
+    }
 }
 
 #[test]
