@@ -17,6 +17,7 @@ pub mod namespace_config;
 pub mod network_policy;
 mod parameters;
 pub mod rbac;
+mod references;
 pub mod resign;
 pub mod scaffold;
 pub mod service_account;

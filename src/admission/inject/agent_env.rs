@@ -158,7 +158,7 @@ fn variables(trace: &Trace) -> [(&'static str, Option<Cow<'_, str>>); 4] {
     });
     let ratio = trace.sampling_ratio.value;
     [
-        (ENDPOINT, trace.endpoint.value.as_deref().and_then(otlp::url)),
+        (ENDPOINT, trace.endpoint.value.as_deref().and_then(otlp::url_of_settings)),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol.map(Cow::Borrowed)),
         ("OTEL_TRACES_SAMPLER", ratio.map(|_| Cow::Borrowed("parentbased_traceidratio"))),
         ("OTEL_TRACES_SAMPLER_ARG", ratio.map(|ratio| Cow::Owned(ratio.to_string()))),

@@ -1,7 +1,8 @@
 //! The workload's own layers over the namespace's configuration: annotations, gates, labels, SPIRE, credentials.
 //!
 //! In: a [`Subject`] and the AgentRuntime that governs its workload. Out: mode, sidecars and switches in force for this Pod, each with who decided, and the
-//! warnings that came up. Precedence: AgentRuntime, Pod annotation, namespace (design).
+//! warnings that came up; and what a status shows of it. Precedence: AgentRuntime, Pod annotation, namespace (design). Promise: what a status shows
+//! has a bound, whatever a namespace writes.
 
 use std::borrow::Cow;
 
@@ -20,6 +21,7 @@ use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch, Trace};
 use crate::config::schema::Show;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
+use crate::domain::printable::cut;
 use crate::domain::reason::Reason;
 
 /// What is in force for one Pod.
@@ -110,20 +112,14 @@ impl<'a> Effective<'a> {
         self.sidecars.spiffe.inject
     }
 
-    /// What the status of an AgentRuntime says: the mode, and the values that namespace, Pod template or AgentRuntime set.
+    /// What the status of an AgentRuntime says: the mode, and the values that namespace, Pod template or AgentRuntime set, as far as there is
+    /// room for them.
     pub(super) fn for_status(&self, spiffe_id: Option<String>) -> EffectiveConfiguration {
         let platform = [&Layer::BuiltIn, &Layer::PlatformFile, &Layer::RuntimeTemplate].map(ToString::to_string);
-        let shadowed = |lost: ShadowedLine| ShadowedValue { from: lost.layer, value: lost.value };
-        let value = |line: FieldLine| EffectiveValue {
-            field: line.name,
-            value: line.value,
-            from: line.layer,
-            shadowed: line.shadowed.into_iter().map(shadowed).collect(),
-        };
         EffectiveConfiguration {
             mode: Some(self.mode.value.as_str().to_owned()),
             spiffe_id,
-            values: self.fields().into_iter().filter(|line| !platform.contains(&line.layer)).map(value).collect(),
+            values: values(self.fields().into_iter().filter(|line| !platform.contains(&line.layer))),
         }
     }
 
@@ -151,6 +147,35 @@ impl<'a> Effective<'a> {
         }));
         lines
     }
+}
+
+/// Bytes of one value in a status.
+const VALUE: usize = 256;
+/// Values of weaker layers that a status shows of one field: the strongest of them.
+const SHADOWED: usize = 4;
+/// Bytes of all values of a status with what they shadow, as JSON.
+const VALUES: usize = 6 * 1024;
+
+/// Fields as a status has room for them: texts cut, and without those that are too much beside the others. `explain` shows them whole.
+fn values(lines: impl Iterator<Item = FieldLine>) -> Vec<EffectiveValue> {
+    let shadowed = |lost: ShadowedLine| ShadowedValue { from: lost.layer, value: cut(lost.value, VALUE) };
+    let value = |line: FieldLine| {
+        let weaker = line.shadowed.len().saturating_sub(SHADOWED);
+        EffectiveValue {
+            field: line.name,
+            value: cut(line.value, VALUE),
+            from: line.layer,
+            shadowed: line.shadowed.into_iter().skip(weaker).map(shadowed).collect(),
+        }
+    };
+    let mut room = VALUES;
+    let mut fits = |value: &EffectiveValue| {
+        let size = serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
+        let left = room.checked_sub(size);
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    lines.map(value).filter(|value| fits(value)).collect()
 }
 
 fn line<T>(name: &str, field: &Field<T>, show: impl Fn(&T) -> String) -> FieldLine {
@@ -334,5 +359,62 @@ fn spire(subject: &Subject<'_>, resolved: &Resolved, sidecars: &mut Decisions, w
             ),
         )),
         (SpireSwitch::Auto | SpireSwitch::Required, true) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// One character over and over: what is written out as JSON may be six times as long.
+    fn text() -> impl Strategy<Value = String> {
+        (any::<char>(), 0_usize..20_000).prop_map(|(letter, count)| letter.to_string().repeat(count))
+    }
+
+    fn line() -> impl Strategy<Value = FieldLine> {
+        let layer = || "ConfigMap [a-z]{0,253}";
+        let lost = (layer(), text()).prop_map(|(layer, value)| ShadowedLine { layer, value });
+        let parts = ("[a-z]{1,20}", text(), layer(), proptest::collection::vec(lost, 0..16));
+        parts.prop_map(|(name, value, layer, shadowed)| FieldLine { name, value, layer, shadowed })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// With more than is kept of one, a status would be taken for none, and written anew at each look.
+        #[test]
+        fn what_a_status_shows_has_a_bound_whatever_is_written(lines in proptest::collection::vec(line(), 0..24)) {
+            let count = lines.len();
+            let shown = values(lines.into_iter());
+            let text = serde_json::to_string(&shown).unwrap();
+            prop_assert!(text.len() <= VALUES + count + 2, "{}", text.len());
+            for value in shown {
+                let shadowed = value.shadowed.iter().map(|lost| lost.value.len());
+                prop_assert!(shadowed.chain([value.value.len()]).all(|length| length <= VALUE));
+                prop_assert!(value.shadowed.len() <= SHADOWED);
+            }
+        }
+    }
+
+    #[test]
+    fn what_fits_is_shown_whole_and_of_what_is_shadowed_the_strongest() {
+        let line = |name: &str, value: &str, shadowed: usize| FieldLine {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            layer: "ConfigMap z".to_owned(),
+            shadowed: (0..shadowed)
+                .map(|at| ShadowedLine { layer: format!("ConfigMap {at}"), value: at.to_string() })
+                .collect(),
+        };
+        let shown = values([line("a", "x", 6), line("b", &"é".repeat(200), 0), line("c", "y", 0)].into_iter());
+        let weaker: Vec<_> = shown[0].shadowed.iter().map(|lost| lost.value.as_str()).collect();
+        assert_eq!((shown[0].value.as_str(), weaker), ("x", vec!["2", "3", "4", "5"]));
+        assert!(shown[1].value.len() <= VALUE && shown[1].value.ends_with("é…"), "{}", shown[1].value);
+        let many = (0..100).map(|at| line(&format!("f{at}"), &"x".repeat(300), 0));
+        let shown = values(many.chain([line("last", "y", 0)]));
+        assert!(shown.len() < 30, "{}", shown.len());
+        assert_eq!(shown.first().map(|value| value.field.as_str()), Some("f0"), "in their order");
     }
 }

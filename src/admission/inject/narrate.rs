@@ -11,6 +11,7 @@ use crate::admission::explanation::{Explanation, FilterLine, PartLine, SidecarLi
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
+use crate::domain::userinfo::without_userinfo;
 use crate::domain::workload::Workload;
 use serde_json::Value;
 
@@ -98,11 +99,11 @@ fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
     for key in env::FROM_CONFIG {
         let used = plan.all_containers().flat_map(|container| &container.env).any(|variable| variable.name == key);
         if let Some(value) = env::value(cx, key).filter(|_| used) {
-            part("env", key, value.into_owned());
+            part("env", key, without_userinfo(&value));
         }
     }
     if let Some(text) = &plan.runtime_config {
-        part("annotation", keys::ANNOTATION_RUNTIME_CONFIG, text.clone());
+        part("annotation", keys::ANNOTATION_RUNTIME_CONFIG, without_userinfo(text));
     }
     for open in &plan.open {
         part("openPath", &open.path, format!("without a token, for {}", open.by));

@@ -1,9 +1,9 @@
 //! Taking a workload over from the Go operator; pure.
 //!
 //! In: a workload on which its field manager owns what enrolment writes. Out: one JSON patch that takes these fields out
-//! of its entry of `managedFields`, and its `managed-by` label away. Promise: the patch tests whose entry it is, so an
-//! entry that has moved meanwhile is not touched. Without it un-enrolment would leave the fields behind, as somebody
-//! else's.
+//! of its entry of `managedFields`, and its `managed-by` label away. Promises: the patch tests whose entry it is, so an
+//! entry that has moved meanwhile is not touched; a `managed-by` that names somebody else stays, and stays whose it is. Without
+//! the patch un-enrolment would leave the fields behind, as somebody else's.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,9 @@ const TAKEN: [(Place, &str); 4] = [
 pub(super) fn disown(namespace: &str, workload: &WorkloadRef<'_>) -> Option<Op> {
     let (at, owned) = workload.seen.upstream.as_ref()?;
     let entry = format!("/metadata/managedFields/{at}");
-    let taken: Vec<_> = TAKEN.iter().filter(|(place, key)| owned.owns(*place, key)).collect();
+    let is_named = workload.seen.labels.get(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_UPSTREAM);
+    let is_theirs = |key: &&str| *key != keys::LABEL_APP_MANAGED_BY || is_named;
+    let taken: Vec<_> = TAKEN.iter().filter(|(place, key)| owned.owns(*place, key) && is_theirs(key)).collect();
     if taken.is_empty() {
         return None;
     }
@@ -38,9 +40,7 @@ pub(super) fn disown(namespace: &str, workload: &WorkloadRef<'_>) -> Option<Op> 
         patch.push(json!({"op": "remove", "path": path}));
     }
     let managed_by = format!("/metadata/labels/{}", escaped(keys::LABEL_APP_MANAGED_BY));
-    if workload.seen.labels.get(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_UPSTREAM)
-        && owned.owns(Place::Labels, keys::LABEL_APP_MANAGED_BY)
-    {
+    if is_named && owned.owns(Place::Labels, keys::LABEL_APP_MANAGED_BY) {
         patch.push(json!({"op": "remove", "path": managed_by}));
     }
     Some(Op::Edit { kind: workload.kind, key: Key::new(namespace, workload.name), operations: Value::Array(patch) })

@@ -5,6 +5,7 @@
 //! away.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
@@ -115,6 +116,19 @@ impl Fields {
             rest
         };
         but_hash(self) == but_hash(other)
+    }
+
+    /// Those of these that do not stand there, or with another value; for what a workload was rolled is not among them.
+    pub(super) fn lost<'a>(&'a self, standing: &'a Self) -> impl Iterator<Item = (Place, &'a str)> {
+        let lost = self.0.iter().filter(|(at, value)| standing.0.get(*at) != Some(*value));
+        lost.map(|((place, key), _)| (*place, key.as_str())).filter(|at| *at != ROLLED_FOR)
+    }
+
+    /// A number that equal fields have in common, whatever the workload was rolled for.
+    pub(super) fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.clone().rolled_for(None).0.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The fields at one place, as JSON.

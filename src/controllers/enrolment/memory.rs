@@ -129,6 +129,10 @@ impl Controller for Enrolment {
     }
 
     fn failed(own: &mut Own<Self>, key: &Key, op: &Op) {
+        // Of a plan that failed nothing may stand, whether or not anything is wrong.
+        if let Some(taken) = own.of_mut(key).and_then(|note| note.taken.as_mut()) {
+            taken.void = true;
+        }
         if matches!(op, Op::Evict { .. }) {
             not_evicted(own, key);
         }

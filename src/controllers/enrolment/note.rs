@@ -41,19 +41,21 @@ pub struct Note {
     pub evicted: Option<Eviction>,
     /// The eviction that was asked for and not answered yet.
     pub asked: Option<Eviction>,
-    /// The hash that was written last on an enrolled workload.
+    /// What was written last on an enrolled workload.
     pub taken: Option<Taken>,
 }
 
-/// A hash that was written, and how often it had to be written again.
+/// Fields that were written, and how often they had to be written again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Which.
-    pub hash: Box<str>,
-    /// How often it was taken back and written again.
+    /// Which: a number that equal fields have in common.
+    pub fields: u64,
+    /// How often they were taken back and written again.
     pub times: u32,
-    /// When it was written last.
+    /// When they were written last.
     pub at: Duration,
+    /// That came to nothing, so that nobody had anything to take back.
+    pub void: bool,
 }
 
 /// A Pod was evicted, so that a better one might be made.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::effective;
-use super::judge::{Step, Subject};
+use super::judge::{Judgement, Step, Subject};
 use super::protected;
 use super::status::{self, Findings, Governs};
 use super::work::Work;
@@ -143,8 +143,9 @@ fn target(cx: Context<'_>, kind: Kind, name: &str) -> Plan {
     let is_new = first.is_some();
     plan.ops.extend(first);
     if !work.ops.is_empty() {
-        // What a failing write is about has to be said before it fails again.
-        if let (Some(winner), true, false) = (winner, work.trouble.is_some(), is_new) {
+        // What a failing write is about has to be said before it fails again, and what is refused before anything else is written.
+        let refused = matches!(&work.judgement, Some(Judgement { step: Step::Refused { .. }, .. }));
+        if let (Some(winner), true, false) = (winner, work.trouble.is_some() || refused, is_new) {
             let findings = governs(&cx, workload, &work);
             plan.ops.extend(findings.iter().flat_map(|findings| status::update(namespace, winner, findings)));
         }

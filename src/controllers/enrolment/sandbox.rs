@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Promises: a suspended Sandbox stays suspended; the number of replicas is the one before; replicas that somebody else
-//! sets meanwhile stay; a Sandbox whose enrolment ends in the middle is put back first.
+//! sets meanwhile stay; a Sandbox whose enrolment ends in the middle is put back first, and one whose enrolment is refused or waits then
+//! gets its Pod all the same.
 
 use std::time::Duration;
 
@@ -45,11 +46,10 @@ pub(super) fn restart(subject: &Subject<'_>, tally: &Tally<'_>, judgement: &Judg
     if seen.kind != WorkloadKind::Sandbox {
         return Restart::No;
     }
-    let running = tally.running() + tally.ending;
-    if pending(subject) {
-        let gone = running == 0 && seen.rollout.existing == 0;
-        return if gone { Restart::Back(come_back(subject)) } else { Restart::Wait(LAG) };
+    if let Some(next) = under_way(subject) {
+        return next;
     }
+    let running = tally.running() + tally.ending;
     let may = is_ours_to_restart(subject, judgement) || subject.cx.facts.platform.repair() == Repair::Evict;
     if seen.rollout.wanted == 0 || !may {
         return Restart::No;
@@ -76,6 +76,18 @@ pub(super) fn is_ours_to_restart(subject: &Subject<'_>, judgement: &Judgement) -
 /// Whether a restart of ours is under way.
 pub(super) fn pending(subject: &Subject<'_>) -> bool {
     subject.workload.seen.annotations.get(keys::ANNOTATION_RESTART_PENDING).is_some()
+}
+
+/// What a restart of ours that is under way needs next, whatever its Pods should carry; `None` when there is none.
+pub(super) fn under_way(subject: &Subject<'_>) -> Option<Restart> {
+    let seen = subject.workload.seen;
+    if seen.kind != WorkloadKind::Sandbox || !pending(subject) {
+        return None;
+    }
+    let pods = subject.cx.store.pods_of(subject.namespace(), &subject.workload);
+    let tally = Tally::of(pods, keys::HASH_OF_NOTHING);
+    let gone = tally.running() + tally.ending == 0 && seen.rollout.existing == 0;
+    Some(if gone { Restart::Back(come_back(subject)) } else { Restart::Wait(LAG) })
 }
 
 fn merge(subject: &Subject<'_>, annotations: Value, replicas: Option<i64>) -> Op {

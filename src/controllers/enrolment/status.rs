@@ -2,7 +2,7 @@
 //!
 //! In: the AgentRuntime as stored, and everything that was found about its target. Out: the status to be stored, and
 //! what people are told about it. Promises: equal findings give an equal status, so steady state writes nothing; an
-//! Event only when a judgement or its reason changes; conditions of others stay.
+//! Event only when a judgement or its reason changes; conditions of others stay; what is written is no more than is kept when it is read back.
 
 use serde_json::{Map, Value, json};
 
@@ -11,9 +11,12 @@ use super::judge::{Judgement, Step};
 use super::pods::Tally;
 use super::protected::PROTECTED;
 use super::verdict;
+use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
+use crate::domain::printable::cut;
 use crate::domain::reason::Reason;
+use crate::store::kinds::agent_runtime::LARGEST_STATUS;
 use crate::store::objects::{RuntimeRef, WorkloadRef};
 use crate::store::{Key, Kind, WorkloadSeen};
 
@@ -32,6 +35,10 @@ const OURS: [&str; 8] = [
 const KEPT: [&str; 1] = ["PodsCurrent"];
 /// The members that count Pods.
 const COUNTS: [&str; 2] = ["configuredPods", "runningPods"];
+/// Bytes of a status that is written as it is: times come to it when it is written.
+const LARGEST: usize = LARGEST_STATUS - 1024;
+/// Bytes of a message of one that would be larger.
+const SHORT: usize = 256;
 /// Those whose changes people are told.
 const TOLD: [&str; 3] = ["Ready", "PodsCurrent", "ConfigResolved"];
 
@@ -101,7 +108,7 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     let kept: &[&str] = if matches!(findings, Findings::Governs(_)) { &KEPT } else { &[] };
     let merged = conditions::merged(list, &wanted, &OURS, kept, runtime.seen.generation);
     status.insert("conditions".to_owned(), merged);
-    let status = Value::Object(status);
+    let status = bounded(Value::Object(status));
     let Some(patch) = conditions::difference(&before, &status) else { return Vec::new() };
     let key = Key::new(namespace, runtime.name);
     let news = wanted.iter().filter(|one| TOLD.contains(&one.type_) && conditions::is_news(list, one));
@@ -126,6 +133,25 @@ pub(super) fn update(namespace: &str, runtime: &RuntimeRef<'_>, findings: &Findi
     let patch = json!({"metadata": metadata, "status": patch});
     ops.push(Op::Status { kind: Kind::AgentRuntime, key, patch });
     ops
+}
+
+/// The status as it is kept when it is read back: of a larger one nothing would be known, and all of it would be written again at each look. Ours
+/// is larger only where its texts are written out at several times their length.
+fn bounded(mut status: Value) -> Value {
+    if is_within(&status, LARGEST) {
+        return status;
+    }
+    if let Some(effective) = status.get_mut("effective").and_then(Value::as_object_mut) {
+        effective.remove("values");
+    }
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    let is_ours = |one: &Value| one["type"].as_str().is_some_and(|type_| OURS.contains(&type_));
+    for condition in conditions.into_iter().flatten().filter(|one| is_ours(one)) {
+        if let Some(Value::String(message)) = condition.get_mut("message") {
+            *message = cut(std::mem::take(message), SHORT);
+        }
+    }
+    status
 }
 
 /// Whether an AgentRuntime's status says, about what it asks for now and what its workload carries now, that no Pod is being
@@ -243,4 +269,36 @@ fn conditions_of(findings: &Findings<'_>) -> Vec<Condition> {
 
 pub(super) fn found(kind: Kind, name: &str) -> Condition {
     Condition::new("TargetResolved", true, Reason::TargetFound, format!("{} {name} resolved", kind.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of texts that are written out at six times their length, too; and of an ordinary one nothing is taken.
+    #[test]
+    fn the_largest_status_that_we_write_is_kept_when_it_is_read_back() {
+        let largest = |letter: &str, theirs: usize| {
+            let condition = |type_: &&str| {
+                json!({"type": type_, "status": "False", "reason": "r".repeat(60), "message": letter.repeat(2048),
+                    "lastTransitionTime": Value::Null, "observedGeneration": i64::MAX})
+            };
+            let mut conditions: Vec<_> = OURS.iter().map(condition).collect();
+            conditions.push(json!({"type": "Theirs", "message": "t".repeat(theirs)}));
+            let name = "n".repeat(253);
+            json!({
+                "observedGeneration": i64::MAX, "phase": "Pending", "configuredPods": i64::MAX, "runningPods": i64::MAX,
+                "conditions": conditions, "configHash": "h".repeat(64),
+                "effective": {"mode": "proxy-sidecar", "spiffeID": "s".repeat(800), "values": ["v".repeat(6 * 1024)]},
+                "appliedTarget": {"apiVersion": "agents.x-k8s.io/v1alpha1", "kind": "StatefulSet", "name": name, "uid": "u".repeat(36)},
+                "card": {"name": name, "verified": false, "reason": "r".repeat(60)},
+            })
+        };
+        let plain = largest("m", 1000);
+        assert_eq!(bounded(plain.clone()), plain, "as it is");
+        let escaped = bounded(largest("\u{1}", 1000));
+        assert!(is_within(&escaped, LARGEST), "{}", escaped.to_string().len());
+        assert_eq!(bounded(escaped.clone()), escaped);
+        assert_eq!(escaped["conditions"][OURS.len()]["message"], "t".repeat(1000), "what is somebody else's stays");
+    }
 }

@@ -20,11 +20,12 @@ use super::{status, verdict};
 use crate::config::schema::Repair;
 use crate::controllers::enrolment::note::{Eviction, Note};
 use crate::controllers::looks;
+use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::plan::{Op, Report};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{Key, Rollout};
+use crate::store::{Key, Kind, Rollout};
 
 /// How long a short wait may last before people are told of it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -92,6 +93,7 @@ impl Work {
         let known = subject.note().cloned().unwrap_or_default();
         work.note.settled = known.settled;
         let trouble = subject.cx.memory.trouble(&subject.item());
+        let mut left = None;
         match contest::look_back(&subject, &judgement, trouble.is_some()) {
             Contest::None(taken) => work.note.taken = taken,
             Contest::Left(taken, message, rest) => {
@@ -99,17 +101,19 @@ impl Work {
                 work.again = Some(rest);
                 judgement.step = Step::Refused { reason: Reason::FieldsContested, message };
             }
+            Contest::Marked(taken, rest) => {
+                work.note.taken = Some(taken);
+                left = Some(rest);
+            }
         }
-        let write = write_of(&subject, &judgement);
-        work.trouble = trouble
-            .filter(|trouble| !write.is_empty() && trouble.refused.is_none() && trouble.times >= FAILURES)
-            .map(|trouble| trouble.message.clone());
+        let write = write_of(&subject, &judgement, left.is_some());
+        let sends = !write.is_empty();
         let same = trouble.is_some_and(|trouble| write.last() == Some(&trouble.op));
         let pause = if same { REFUSED } else { REFUSED_CHANGED };
         let refused =
             trouble.filter(|trouble| trouble.refused.is_some() && subject.cx.now.saturating_sub(trouble.at) < pause);
         if let (Some((reason, message)), false) =
-            (refused.and_then(|trouble| Some((trouble.refused?, trouble.message.clone()))), write.is_empty())
+            (refused.and_then(|trouble| Some((trouble.refused?, trouble.message.clone()))), !sends)
         {
             // What stands for ever because it cannot be taken away must not hold the AgentRuntime's deletion up.
             work.is_released |= judgement.step == Step::Release && !may_pass(reason, &message);
@@ -119,6 +123,14 @@ impl Work {
             work.ops = write;
         }
         work.look_around(&subject, &mut judgement, known.held);
+        let sends = work.bring_back(&subject, &judgement, trouble) || sends;
+        work.trouble = trouble
+            .filter(|trouble| sends && trouble.refused.is_none() && trouble.times >= FAILURES)
+            .map(|trouble| trouble.message.clone());
+        work.hold(&subject, &judgement);
+        if let Some(rest) = left {
+            work.look_within(rest);
+        }
         work.leave(&subject, &judgement, known.leaves);
         work.enter(&subject, &judgement);
         work.clock(&subject, &judgement, known.rolls);
@@ -178,6 +190,50 @@ impl Work {
                 self.lack(subject, judgement.wanted.as_deref().unwrap_or(keys::HASH_OF_NOTHING));
             }
             _ => {}
+        }
+    }
+
+    /// It is looked at again in that time, or earlier.
+    fn look_within(&mut self, time: Duration) {
+        self.again = Some(self.again.map_or(time, |again| again.min(time)));
+    }
+
+    /// A restart of ours that is under way goes on, whatever has become of the enrolment meanwhile: nobody else gives a Sandbox its replicas
+    /// back. Whether that is written now. What is to be written on the Sandbox comes before it, unless that fails each time; and a write of the
+    /// replicas that came to nothing holds nothing else up.
+    fn bring_back(&mut self, subject: &Subject<'_>, judgement: &Judgement, trouble: Option<&Trouble>) -> bool {
+        let fails = trouble.is_some_and(|trouble| trouble.times >= FAILURES);
+        let is_stuck = fails && matches!(judgement.step, Step::Apply { .. });
+        if !self.ops.is_empty() && !is_stuck {
+            return false;
+        }
+        let failed = trouble.filter(|trouble| matches!(trouble.op, Op::Merge { kind: Kind::Sandbox, .. }));
+        let waited = failed.map(|trouble| subject.cx.now.saturating_sub(trouble.at));
+        match sandbox::under_way(subject) {
+            Some(Restart::Back(_)) if waited.is_some_and(|waited| waited < REFUSED_CHANGED) => {
+                self.look_within(REFUSED_CHANGED);
+                false
+            }
+            Some(Restart::Back(ops)) => {
+                drop(self.ops.splice(..0, ops));
+                true
+            }
+            Some(Restart::Wait(time)) => {
+                self.look_within(time);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// What was put back after a pause may be taken again at once: people are told that it stands when it has stood for a moment.
+    fn hold(&mut self, subject: &Subject<'_>, judgement: &Judgement) {
+        let contested = self.note.taken.as_ref().filter(|taken| taken.times >= contest::MOST);
+        let Some(taken) = contested.filter(|_| judgement.step == Step::Settled) else { return };
+        let rest = PATIENCE.saturating_sub(subject.cx.now.saturating_sub(taken.at));
+        if !rest.is_zero() {
+            self.is_quiet = true;
+            self.look_within(rest);
         }
     }
 
@@ -361,8 +417,8 @@ fn report(subject: &Subject<'_>, reason: Reason, message: String) -> Op {
     Op::Report(Report { kind, about, uid, reason, message, since: String::new() })
 }
 
-/// The writes on the workload that follow from the judgement.
-fn write_of(subject: &Subject<'_>, judgement: &Judgement) -> Vec<Op> {
+/// The writes on the workload that follow from the judgement. `left`: what the Go operator puts back each time is left for now.
+fn write_of(subject: &Subject<'_>, judgement: &Judgement, left: bool) -> Vec<Op> {
     let (workload, namespace) = (&subject.workload, subject.namespace());
     let apply = |fields: &Fields| Op::Apply {
         kind: workload.kind,
@@ -370,7 +426,7 @@ fn write_of(subject: &Subject<'_>, judgement: &Judgement) -> Vec<Op> {
         body: fields.body(namespace, workload),
         seen: workload.version,
     };
-    let taken_over = || workload.winner.and_then(|_| disown(namespace, workload)).into_iter();
+    let taken_over = || workload.winner.filter(|_| !left).and_then(|_| disown(namespace, workload)).into_iter();
     match &judgement.step {
         Step::Apply { fields, .. } => taken_over().chain([apply(fields)]).collect(),
         Step::Settled => taken_over().chain(copy_left(subject, &judgement.standing)).collect(),

@@ -2,7 +2,7 @@
 //!
 //! In: a plan's operations. Out: what the server made of them, as changes for the store. Promises: nothing is sent that
 //! is not in the plan; creation never adopts; a merge names the uid it is meant for; an Event that exists already is
-//! not written again. Assumes a client that refuses to write without the Lease.
+//! not written again, and one that is refused keeps nothing else from being done. Assumes a client that refuses to write without the Lease.
 
 use http::Request;
 use kube::Client;
@@ -311,14 +311,35 @@ async fn tell(client: &Client, manager: &str, (report, news): (&Report, bool), o
         match client.request_text(built(op, known)?).await {
             Ok(_) => return Ok(Learned::Nothing),
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(failed(op, error)),
+            Err(error) => return untold(failed(op, error)),
         }
     }
     let request = Builder::new(&path).create(&create(manager, false), bytes(&event));
     match client.request_text(built(op, request)?).await.map_err(|error| failed(op, error)) {
         Ok(_) | Err(ApplyError::Conflict { .. }) => Ok(Learned::Nothing),
-        Err(error) => Err(error),
+        Err(error) => untold(error),
     }
+}
+
+/// What a namespace does not take (a quota of Events that is full, a policy against them, a right that is missing, a namespace that goes) is told
+/// to nobody: what else there is to be done, for this object and for others, does not wait for it.
+fn untold(error: ApplyError) -> Result<Learned, ApplyError> {
+    match error {
+        ApplyError::Request { what, source } if is_refusal(&source) => {
+            tracing::warn!(
+                event = what,
+                refusal = refusal::of_error(&source),
+                "the Event was refused, and nobody is told"
+            );
+            Ok(Learned::Nothing)
+        }
+        other => Err(other),
+    }
+}
+
+/// Whether the answer stays the same however often it is asked for. Webhooks refuse with 400 unless they say otherwise.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 404 | 422))
 }
 
 fn event(manager: &str, report: &Report) -> Value {

@@ -12,7 +12,7 @@ use super::lane::{Facts, Question};
 use super::memory::Memory;
 use super::plan::{Asked, AskingRow, Context, Item, Name, Op, Plan, Row};
 use crate::config::gates::Gates;
-use crate::config::inputs::{AgentRuntimeInput, NamespaceInputs};
+use crate::config::inputs::{AgentRuntimeInput, ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::config::snapshot::{Published, Snapshot};
 use crate::config::view::{ClusterView, namespace_view};
@@ -91,6 +91,8 @@ pub(in crate::controllers) struct Cluster {
     pub(in crate::controllers) facts: Published,
     /// What controllers remember, by their names.
     pub(in crate::controllers) owns: Owns,
+    /// What the ConfigMaps of namespace `team` say, as the snapshot has it.
+    pub(in crate::controllers) config_maps: BTreeMap<String, ConfigMapInput>,
 }
 
 /// What controllers remember, each its own type, by their names.
@@ -162,7 +164,7 @@ impl Cluster {
         }
         let settled = Arc::clone(&snapshot);
         let facts = Published { settled, snapshot, platform: Arc::new(platform), spreading: false };
-        Self { store, memory: Memory::default(), facts, owns: Owns::default() }
+        Self { store, memory: Memory::default(), facts, owns: Owns::default(), config_maps: BTreeMap::new() }
     }
 
     /// Something appears or changes.
@@ -170,7 +172,7 @@ impl Cluster {
         self.store.apply(&change(kind, object), s(0));
     }
 
-    /// The snapshot learns of the AgentRuntimes that the store knows.
+    /// The snapshot learns of the AgentRuntimes and ServiceAccounts that the store knows.
     pub(in crate::controllers) fn settle(&mut self) {
         let of = |runtime: RuntimeRef<'_>| {
             let input = AgentRuntimeInput {
@@ -182,7 +184,9 @@ impl Cluster {
             (runtime.name.clone(), Arc::new(input))
         };
         let agent_runtimes = self.store.agent_runtimes("team").map(of).collect();
-        let inputs = NamespaceInputs { agent_runtimes, ..NamespaceInputs::default() };
+        let service_accounts = NamespaceInputs::of(&self.store, "team").service_accounts;
+        let config_maps = self.config_maps.clone();
+        let inputs = NamespaceInputs { agent_runtimes, service_accounts, config_maps, ..NamespaceInputs::default() };
         let mut snapshot = (*self.facts.snapshot).clone();
         let view = namespace_view(&self.facts.platform, "team", &inputs, None);
         snapshot.view.namespaces.insert("team".into(), Arc::new(view));
@@ -291,6 +295,12 @@ impl Cluster {
 /// What an operation writes on what makes Pods, or on an object of our kinds that a person made, and the table of such things does not
 /// list. An Agent's Deployment ([`Op::Own`]) is no stranger's, and what is set to null goes.
 pub(in crate::controllers) fn undeclared(op: &Op) -> Vec<String> {
+    if let Op::Edit { kind: Kind::Pod, operations, .. } = op {
+        let added = operations.as_array().into_iter().flatten().filter(|one| one["op"] == "add");
+        let keys = added.filter_map(|one| one["path"].as_str()?.strip_prefix("/metadata/labels/"));
+        let keys = keys.map(|key| key.replace("~1", "/").replace("~0", "~"));
+        return keys.filter(|key| !written::is_declared(At::Label, key)).collect();
+    }
     let (Op::Apply { kind, body, .. } | Op::Merge { kind, patch: body, .. }) = op else { return Vec::new() };
     let Some(workload) = kind.workload() else {
         let finalizers = body.pointer("/metadata/finalizers").and_then(Value::as_array);

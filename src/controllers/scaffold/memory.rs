@@ -27,6 +27,8 @@ pub struct Trouble {
     pub refused: Option<Reason>,
     /// A policy of our own had not heard of what it looks for.
     pub unheard: bool,
+    /// How often in a row this very write came to nothing because somebody else wrote in between, or because what it makes is there.
+    pub conflicts: u32,
     /// The server's words.
     pub message: String,
     /// When.
@@ -149,12 +151,19 @@ impl Memory {
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
     pub fn failure(&mut self, item: &Item, at: Duration, (op, refused, message): (Op, Option<Reason>, String)) {
-        self.troubled(item, Trouble { op, times: 0, refused, unheard: false, message, at });
+        self.troubled(item, Trouble { op, times: 0, refused, unheard: false, conflicts: 0, message, at });
     }
 
     /// A write was refused by a policy of our own that had not heard of what it looks for.
     pub fn unheard(&mut self, item: &Item, at: Duration, (op, message): (Op, String)) {
-        self.troubled(item, Trouble { op, times: 0, refused: None, unheard: true, message, at });
+        self.troubled(item, Trouble { op, times: 0, refused: None, unheard: true, conflicts: 0, message, at });
+    }
+
+    /// A write came to nothing because somebody else wrote in between, or because what was to be made is there.
+    pub fn conflict(&mut self, item: &Item, at: Duration, (op, message): (Op, String)) {
+        let before = self.troubles.get(item).filter(|before| before.op == op);
+        let conflicts = before.map_or(0, |before| before.conflicts).saturating_add(1);
+        self.troubled(item, Trouble { op, times: 0, refused: None, unheard: false, conflicts, message, at });
     }
 
     fn troubled(&mut self, item: &Item, trouble: Trouble) {
@@ -217,6 +226,12 @@ mod tests {
             memory.failure(&item("a"), Duration::ZERO, (op.clone(), None, "why".into()));
             assert_eq!(memory.trouble(&item("a")).map(|trouble| trouble.times), Some(times));
         }
+        for times in 1..3 {
+            memory.conflict(&item("b"), Duration::ZERO, (op.clone(), "why".into()));
+            assert_eq!(memory.trouble(&item("b")).map(|trouble| trouble.conflicts), Some(times));
+        }
+        memory.failure(&item("b"), Duration::ZERO, (op.clone(), None, "why".into()));
+        assert_eq!(memory.trouble(&item("b")).map(|trouble| (trouble.times, trouble.conflicts)), Some((3, 0)));
         memory.unheard(&item("a"), Duration::ZERO, (op.clone(), "why".into()));
         assert_eq!(memory.trouble(&item("a")).map(|trouble| (trouble.times, trouble.unheard)), Some((4, true)));
         memory.success(&item("a"), false);

@@ -16,7 +16,7 @@ mod ended;
 pub(in crate::controllers) mod machine;
 pub(in crate::controllers) mod told;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -31,6 +31,8 @@ use super::metrics::ControllerMetrics;
 use super::runner::{Runner, Start};
 use crate::cluster::keeper::Keeper;
 use crate::config::snapshot::Published;
+use crate::store::Key;
+use crate::workloads::kaos::settings::Settings;
 use ended::Outcome;
 use machine::{Effect, Given, Input, Loop, Ticket};
 use told::ToldLoop;
@@ -69,6 +71,23 @@ struct Shell {
     more: bool,
 }
 
+/// Says once of each Lease of the operator of KAOS before us that nothing waits for it, because of where it is.
+fn tell_of_leases(keeper: &Keeper, kaos: &Settings, told: &mut BTreeSet<Key>) {
+    let found = keeper.read(|store| {
+        let believed = kaos.believed(store.operator_namespace());
+        store.not_believed(&believed).cloned().collect::<BTreeSet<_>>()
+    });
+    for Key { namespace, name } in found.difference(told) {
+        tracing::warn!(
+            namespace = &**namespace,
+            name = &**name,
+            "Lease not believed: the controllers of KAOS's kinds do not wait for it. If the Go operator runs there, name the namespace in \
+             kaos.operatorNamespaces of the platform file"
+        );
+    }
+    *told = found;
+}
+
 /// Runs the controllers `rows` for ever.
 pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64) {
     let Deps { writer, keeper, mut published, mut terms, metrics } = deps;
@@ -82,6 +101,7 @@ pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64
     keeper.join(Box::new(ToldLoop { work: work.clone(), wake: wake.clone() }));
     let (workers, tickets) = (JoinSet::new(), HashMap::new());
     let mut shell = Shell { work, keeper, writer, metrics, workers, tickets, given_up: Arc::default(), more: false };
+    let mut told = BTreeSet::new();
     published.mark_changed();
     terms.mark_changed();
     loop {
@@ -96,7 +116,9 @@ pub async fn run(mut rows: Vec<Box<dyn Runner>>, deps: Deps, jitter: fn() -> f64
             Ok(()) = published.changed() => {
                 let facts = published.borrow_and_update().clone();
                 if let Some(facts) = &facts {
-                    shell.keeper.set_registry_namespace(facts.platform.kaos().registry_namespace.as_deref());
+                    let kaos = facts.platform.kaos();
+                    shell.keeper.set_registry_namespace(kaos.registry_namespace.as_deref());
+                    tell_of_leases(&shell.keeper, kaos, &mut told);
                 }
                 shell.step(Input::Published(facts));
             }

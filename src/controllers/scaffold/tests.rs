@@ -35,6 +35,8 @@ struct Server {
     failures: Arc<Mutex<VecDeque<u16>>>,
     /// What a refusal says.
     says: Option<&'static str>,
+    /// Requests by this method whose path has this part are refused with this code.
+    forbids: Option<(Method, &'static str, u16)>,
     /// Requests whose path has this part are never answered.
     hangs: Option<&'static str>,
     /// How long each answer takes.
@@ -80,6 +82,12 @@ impl Server {
         self.asked.lock().push(format!("{verb} {}/{}", short[1], short[0].split('.').next().unwrap_or_default()));
         if let Some(code) = self.failures.lock().pop_front() {
             return status(code);
+        }
+        if let Some((of, part, code)) = &self.forbids
+            && of == method
+            && path.contains(*part)
+        {
+            return status(*code);
         }
         match (method, objects.get(&at)) {
             (&Method::POST, Some(_)) => status(409),
@@ -419,6 +427,34 @@ async fn d13_g6_one_that_somebody_else_made_first_is_not_adopted_and_told_about_
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(again.server.asked(), ["GET events/a"], "the Event exists: nothing is written");
     again.task.abort();
+}
+
+/// A quota of Events that is full, a policy against them, a right that is missing: what is told before something is written does not stand in its
+/// way.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_the_api_server_refuses_keeps_nothing_from_being_written() {
+    const STATUS: &str = "/apis/agent.kagenti.dev/v1alpha1/namespaces/team/agentruntimes/art/status";
+    let (get, post) = (Method::GET, Method::POST);
+    for (method, code) in [(&post, 400), (&post, 403), (&post, 404), (&post, 422), (&get, 403)] {
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "gone"});
+        let runtime = json!({
+            "metadata": {"name": "art", "namespace": "team", "uid": "art", "generation": 1, "resourceVersion": "10",
+                "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kagenti.io/cleanup"]},
+            "spec": {"type": "agent", "targetRef": target},
+        });
+        let server = Server { forbids: Some((method.clone(), "/events", code)), ..Server::default() };
+        server.objects.lock().insert(STATUS.to_owned(), runtime.clone());
+        let bench = Bench::start(server, vec![change(Kind::AgentRuntime, runtime)]).await;
+        bench.lead(Some(1)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let status = bench.server.objects.lock()[STATUS]["status"].clone();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        assert!(conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "False"), "{code}: {status}");
+        let asked = bench.server.asked();
+        let tried = asked.iter().filter(|line| line.contains(" events/")).count();
+        assert!((1..=2).contains(&tried), "{code}: asked for, and written, once: {asked:?}");
+        bench.task.abort();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,8 @@
 //!
 //! In: the workloads of one identity, enrolled or about to be, their needs, the ServiceAccount of that name. Out: create it, add or take away
 //! owners, or say that it is somebody else's. Promises: a foreign one is never touched; the last owner is never taken
-//! away, because an ownerless object would stay for ever.
+//! away, because an ownerless object would stay for ever; `default`, which every Pod runs under that names none, is neither made nor owned: it would
+//! go with its last owner.
 
 use serde_json::{Value, json};
 
@@ -15,6 +16,9 @@ use crate::store::{Key, Kind, Observed, OwnerReference, ServiceAccountSeen, Stor
 
 /// The controller's name.
 pub const NAME: Name = Name::new("service-account");
+
+/// The account of whoever names none: nobody's to be made, owned or handed over.
+const DEFAULT: &str = "default";
 
 /// The controller's row. Its items are ServiceAccount names.
 pub const ROW: Row =
@@ -53,6 +57,9 @@ fn plan(cx: Context<'_>) -> Plan {
         return Plan::nothing();
     }
     let users: Vec<_> = cx.store.users(namespace, name).filter(|user| is_user(user) && wants(&cx, user)).collect();
+    if **name == *DEFAULT {
+        return shared(&cx, &users);
+    }
     if users.is_empty() {
         return Plan::nothing();
     }
@@ -65,6 +72,20 @@ fn plan(cx: Context<'_>) -> Plan {
         ),
         Some(_) => Plan::of(users.iter().map(|user| conflict(cx.key, user)).collect()),
     }
+}
+
+/// The account of whoever names none: workloads of that name are told what to do, and none of them stays its owner, as an earlier version made
+/// them once somebody had put our label on it.
+fn shared(cx: &Context<'_>, users: &[WorkloadRef<'_>]) -> Plan {
+    let Key { namespace, name } = cx.key;
+    let Some((seen, observed, _)) = cx.store.service_account(namespace, name) else { return Plan::nothing() };
+    if !seen.is_dedicated() {
+        return Plan::of(users.iter().map(|user| conflict(cx.key, user)).collect());
+    }
+    let is_user = |uid: &str| cx.store.users(namespace, name).any(|user| user.uid == uid);
+    let others: Vec<_> = seen.owners.iter().filter(|owner| !is_user(&owner.uid)).cloned().collect();
+    let has_ours = seen.ours && others.len() < seen.owners.len();
+    Plan::of(has_ours.then(|| set_owners(cx.key, seen, observed, &others)).into_iter().collect())
 }
 
 /// Whether Pods of `user` will ask for the account.
@@ -98,7 +119,7 @@ fn create(cx: &Context<'_>, users: &[WorkloadRef<'_>]) -> Op {
         },
         "ownerReferences": owners,
     }});
-    let default = cx.store.service_account(namespace, "default");
+    let default = cx.store.service_account(namespace, DEFAULT);
     if let Some(automount) = default.and_then(|(seen, _, _)| seen.automount) {
         body["automountServiceAccountToken"] = Value::Bool(automount);
     }
@@ -133,17 +154,21 @@ fn set_owners(key: &Key, seen: &ServiceAccountSeen, observed: &Observed, owners:
 }
 
 fn conflict(key: &Key, user: &WorkloadRef<'_>) -> Op {
+    let Key { namespace, name } = key;
+    let remedy = if **name == *DEFAULT {
+        format!("Set spec.serviceAccountName to another one than {DEFAULT}, or give the workload another name")
+    } else {
+        format!(
+            "Either name a ServiceAccount in the Pod template (spec.serviceAccountName), or hand this one over: kubectl -n {namespace} label \
+             serviceaccount {name} {}={}",
+            keys::LABEL_MANAGED_BY,
+            keys::MANAGED_BY_WEBHOOK,
+        )
+    };
     let message = format!(
-        "ServiceAccount {} of this namespace is not managed by Drawbridge, so Pods of {} {} are refused. Either name a \
-         ServiceAccount in the Pod template (spec.serviceAccountName), or hand this one over: kubectl -n {} label \
-         serviceaccount {} {}={}",
-        key.name,
+        "ServiceAccount {name} of this namespace is not managed by Drawbridge, so Pods of {} {} are refused. {remedy}",
         user.kind.as_str(),
         user.name,
-        key.namespace,
-        key.name,
-        keys::LABEL_MANAGED_BY,
-        keys::MANAGED_BY_WEBHOOK,
     );
     Op::Report(Report {
         kind: user.kind,

@@ -177,6 +177,34 @@ fn g6_a_foreign_one_is_named_and_never_touched() {
     assert!(report.message.len() <= 1024);
 }
 
+/// Every Pod of the namespace that names none runs under it, and would lose it with the workload that owned it.
+#[test]
+fn default_is_nobodys_to_be_made_owned_or_handed_over() {
+    let mut cluster = Cluster::new();
+    cluster.see(Kind::Deployment, workload(Kind::Deployment, "default", json!({})));
+    assert_eq!(cluster.plan(ROW), [], "Kubernetes makes it");
+    cluster.see(Kind::ServiceAccount, account("default", false, json!([])));
+    let ops = cluster.plan(ROW);
+    let [Op::Report(report)] = &ops[..] else { panic!("{ops:?}") };
+    assert_eq!(report.reason, Reason::ServiceAccountConflict);
+    assert!(report.message.contains("give the workload another name"), "{}", report.message);
+    assert!(!report.message.contains("kubectl"), "{}", report.message);
+    // Whoever labels it all the same, or did so when that was the advice.
+    let labelled = |owners: Value, version: &str| {
+        let mut object = account("default", true, owners);
+        object["metadata"]["resourceVersion"] = json!(version);
+        object
+    };
+    cluster.see(Kind::ServiceAccount, labelled(json!([]), "21"));
+    assert_eq!(cluster.plan(ROW), [], "no workload becomes its owner");
+    let deployment = owners("Deployment", "apps/v1", "default", "deployments-default");
+    let other = owners("Sandbox", "agents.x-k8s.io/v1", "x", "x");
+    cluster.see(Kind::ServiceAccount, labelled(json!([other, deployment]), "22"));
+    let ops = cluster.plan(ROW);
+    let [Op::Edit { operations, .. }] = &ops[..] else { panic!("{ops:?}") };
+    assert_eq!(operations[3]["value"], json!([other]), "and none stays");
+}
+
 #[test]
 fn an_answer_counts_at_once_and_late_events_do_not_undo_it() {
     let mut cluster = Cluster::new();

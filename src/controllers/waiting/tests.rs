@@ -162,13 +162,14 @@ fn mend_10_copies_of_an_annotation_go_with_the_original() {
 
 #[test]
 fn mend_10_the_table_names_the_managers_that_write() {
-    use crate::controllers::{agent, agent_build, enrolment, gate, resign};
+    use crate::controllers::{agent, agent_build, enrolment, gate, looks, resign};
     use crate::domain::{keys, written};
     for (controller, manager) in [
         (super::plan::NAME, written::MANAGER_WAITING),
         (gate::plan::NAME, written::MANAGER_GATE),
         (resign::plan::NAME, written::MANAGER_RESIGN),
         (agent_build::plan::NAME, written::MANAGER_BUILD),
+        (looks::TRUST_LABEL, written::MANAGER_TRUST_LABEL),
         (enrolment::plan::NAME, keys::MANAGER_ENROLMENT),
         (agent::plan::NAME, keys::MANAGER_AGENT),
     ] {

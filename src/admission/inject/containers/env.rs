@@ -80,16 +80,23 @@ pub(in crate::admission::inject) fn value<'c>(cx: &'c Context<'_>, key: &str) ->
     }
 }
 
+/// The literal that the kubelet makes this text of: it expands `$(NAME)` in literals, and not in what it reads from a ConfigMap. Expanded, one
+/// variable could be made to show another one that comes from a Secret.
+fn verbatim<'v>(text: impl Into<Cow<'v, str>>) -> Cow<'v, str> {
+    let text = text.into();
+    if text.contains('$') { text.replace('$', "$$").into() } else { text }
+}
+
 /// The variable of the same name as the key.
 pub(super) fn key<'a>(cx: &Context<'a>, key: &'static str, missing: Missing) -> EnvVar<'a> {
     let known = cx.config(key);
     if known.is_none_or(str::is_empty)
         && let Some(value) = stand_in(&cx.effective.resolved.token_exchange, key)
     {
-        return EnvVar::literal(key, value);
+        return EnvVar::literal(key, verbatim(value));
     }
     if cx.subject.snapshot.gates.per_workload_config_resolution {
-        return EnvVar::literal(key, known.unwrap_or("").to_owned());
+        return EnvVar::literal(key, verbatim(known.unwrap_or("").to_owned()));
     }
     let optional = match missing {
         Missing::Fine => Some(true),

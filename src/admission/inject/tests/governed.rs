@@ -8,10 +8,12 @@ use crate::config::agent_runtime::Governors;
 use crate::config::inputs::AgentRuntimeInput;
 use crate::config::layers::Layer;
 use crate::config::resolved::Resolved;
+use crate::config::schema::Show;
 use crate::config::view::Ownership;
 use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
+use crate::domain::workload::{Workload, WorkloadKind};
 
 /// A snapshot in which these AgentRuntimes stand in the namespace of the Pod.
 fn governed_over(configure: impl FnOnce(&mut Resolved), list: &[(&str, Value)]) -> Snapshot {
@@ -317,4 +319,31 @@ fn the_status_says_what_is_in_force_and_who_set_it() {
     );
     let plain = in_force("team1", &workload, &fixtures::pod(), &fixtures::snapshot()).unwrap();
     assert_eq!((plain.mode.as_deref(), plain.values), (Some("envoy-sidecar"), Vec::new()));
+}
+
+/// What an address has before its host is for the Pod.
+#[test]
+fn a_password_in_an_address_is_repeated_nowhere_but_in_the_pod() {
+    let address = |user: &str, place: &str| format!("http://{user}:hunter2@{place}");
+    let below = || Layer::NamespaceDefaults("team".into());
+    let snapshot = governed_over(
+        |resolved| {
+            let endpoint = Some(address("theirs", "otel:4318"));
+            resolved.trace.endpoint = resolved.trace.endpoint.clone().over(below(), endpoint, Show::show);
+            let tokens = &mut resolved.token_exchange;
+            tokens.token_url = tokens.token_url.clone().over(below(), address("tokens", "idp/token"), Show::show);
+        },
+        &[("weather", spec(json!({"trace": {"endpoint": address("mine", "otel:4318")}})))],
+    );
+    let pod = fixtures::pod();
+    let seen = injected(&pod, &snapshot).to_string();
+    for told in ["http://mine:hunter2@otel:4318", "http://tokens:hunter2@idp/token"] {
+        assert!(seen.contains(told), "{seen}");
+    }
+    let workload = Workload { kind: WorkloadKind::Deployment, name: "weather-agent".to_owned() };
+    let status = serde_json::to_string(&in_force("team1", &workload, &pod, &snapshot)).unwrap();
+    let tree = serde_json::to_string(&explained(&pod, &snapshot)).unwrap();
+    for text in [said(&pod, &snapshot).join("\n"), tree, status] {
+        assert!(text.contains("http://…@otel:4318") && !text.contains("hunter2"), "{text}");
+    }
 }

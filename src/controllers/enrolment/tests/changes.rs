@@ -50,6 +50,28 @@ fn a_type_label_of_the_users_with_another_value_is_a_conflict_that_nobody_forces
     assert_eq!((&*bench.condition("art", "Ready"), &*bench.condition("art", "Stalled")), ("True/Configured", ""));
 }
 
+/// The manager of every operator that gives it no other name is called as the Go operator's is: what it writes is no enrolment of before.
+#[test]
+fn a_type_label_of_another_operator_called_manager_is_a_conflict_that_nobody_forces() {
+    for own in [json!({}), json!({"f:app.kubernetes.io/managed-by": {}})] {
+        let mut bench = Bench::new();
+        let theirs = json!({
+            "metadata": {
+                "labels": {keys::LABEL_APP_MANAGED_BY: "their-operator"},
+                "managedFields": [{"manager": keys::MANAGER_UPSTREAM, "operation": "Update", "fieldsV1": {
+                    "f:metadata": {"f:labels": own},
+                    "f:spec": {"f:template": {"f:metadata": {"f:labels": {"f:kagenti.io/type": {}}}}}}}],
+            },
+            "spec": {"template": {"metadata": {"labels": {keys::LABEL_TYPE: "agent"}}}},
+        });
+        bench.change(Kind::Deployment, "web", theirs);
+        bench.runtime("art", WEB, json!({"spec": {"type": "tool"}}));
+        let ops = bench.converge();
+        assert!(!ops.iter().any(|op| matches!(op, Op::Apply { .. } | Op::Edit { .. })), "{own}: {ops:?}");
+        assert_eq!(bench.condition("art", "Ready"), "False/LabelConflict", "{own}");
+    }
+}
+
 /// A label that the selector wants cannot be taken out of the template, so nobody is told to.
 #[test]
 fn mend_12_a_conflict_about_a_label_of_the_selector_names_the_way_out_that_exists() {

@@ -344,6 +344,100 @@ fn a_sandbox_is_not_restarted_for_ever() {
     assert_eq!(bench.condition("art", "PodsCurrent"), "False/UnprotectedPods");
 }
 
+/// Its Pod goes for a configuration that is not reached then: nobody else would give it its replicas back.
+#[test]
+fn a_sandbox_in_the_middle_of_its_restart_gets_its_pod_although_its_enrolment_is_refused() {
+    type Refuse = fn(&mut Bench);
+    let conflicts: Refuse = |bench| {
+        let mut theirs = bench.object(Kind::Sandbox, "box").clone();
+        theirs["metadata"]["labels"][keys::LABEL_TYPE] = json!("tool");
+        for entry in theirs["metadata"]["managedFields"].as_array_mut().unwrap() {
+            entry["fieldsV1"]["f:metadata"]["f:labels"].as_object_mut().unwrap().remove("f:kagenti.io/type");
+        }
+        bench.put(Kind::Sandbox, theirs);
+    };
+    let policy: Refuse = |bench| {
+        let edit = json!({"metadata": {"generation": 2}, "spec": {"authBridgeMode": "proxy-sidecar"}});
+        bench.change(Kind::AgentRuntime, "art", edit);
+        let key = Key::new(TEAM, "sandboxes/box");
+        let op = bench.cluster.plan_at(ROW, &key, bench.now).ops.pop().unwrap();
+        assert!(matches!(op, Op::Apply { .. }), "{op:?}");
+        let refusal = "admission webhook \"freeze.example\" denied the request: not on Sundays".to_owned();
+        let item = Item { controller: NAME, key };
+        bench.cluster.memory.failure(&item, bench.now, (op, Some(Reason::ConfigApplyError), refusal));
+    };
+    for (refuse, reason) in [(conflicts, "LabelConflict"), (policy, "ConfigApplyError")] {
+        let mut bench = Bench::new();
+        bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
+        bench.put(Kind::Sandbox, sandbox("box", 1, 1, false));
+        bench.runtime("art", (Kind::Sandbox, "box"), json!({}));
+        bench.put(Kind::Pod, pod("box", (Kind::Sandbox, "box"), None));
+        assert_eq!(restarts(&bench.converge()), [("box".to_owned(), json!(0))], "its Pod is to go");
+        refuse(&mut bench);
+        assert_eq!(restarts(&bench.converge()), [], "{reason}: its Pod has not gone yet");
+        assert_eq!(bench.condition("art", "Ready"), format!("False/{reason}"));
+        let again = bench.cluster.plan_at(ROW, &Key::new(TEAM, "sandboxes/box"), bench.now).again;
+        assert!(again.is_some_and(|again| again <= s(2)), "{reason}: {again:?}");
+        bench.remove(Kind::Pod, "box");
+        bench.change(Kind::Sandbox, "box", json!({"status": {"replicas": 0}}));
+        assert_eq!(restarts(&bench.converge()), [("box".to_owned(), json!(1))], "{reason}");
+        let annotations = bench.object(Kind::Sandbox, "box")["metadata"]["annotations"].clone();
+        assert!(annotations.get(keys::ANNOTATION_RESTART_PENDING).is_none(), "{annotations}");
+        assert_eq!(bench.condition("art", "Ready"), format!("False/{reason}"), "what it says stays");
+        assert_eq!(bench.converge(), []);
+    }
+}
+
+/// What keeps its replicas from being written keeps nothing else from being said.
+#[test]
+fn a_sandbox_whose_replicas_cannot_be_written_says_all_the_same_what_is_refused() {
+    let mut bench = Bench::new();
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.put(Kind::Sandbox, sandbox("box", 1, 1, false));
+    bench.runtime("art", (Kind::Sandbox, "box"), json!({}));
+    bench.put(Kind::Pod, pod("box", (Kind::Sandbox, "box"), None));
+    bench.converge();
+    bench.change(Kind::AgentRuntime, "art", json!({"metadata": {"generation": 2}, "spec": {"authBridgeMode": "lite"}}));
+    bench.remove(Kind::Pod, "box");
+    bench.change(Kind::Sandbox, "box", json!({"status": {"replicas": 0}}));
+    let key = Key::new(TEAM, "sandboxes/box");
+    let ops = bench.cluster.plan_at(ROW, &key, bench.now).ops;
+    let status = ops.iter().position(|op| matches!(op, Op::Status { .. })).unwrap();
+    let back = ops.iter().position(|op| matches!(op, Op::Merge { kind: Kind::Sandbox, .. })).unwrap();
+    assert!(status < back, "{ops:#?}");
+    let item = Item { controller: NAME, key };
+    bench.cluster.memory.failure(&item, bench.now, (ops[back].clone(), None, "denied".into()));
+    let ops = bench.converge();
+    assert_eq!((restarts(&ops), &*bench.condition("art", "Ready")), (Vec::new(), "False/ModeNotAvailable"));
+    bench.now += s(5);
+    assert_eq!(restarts(&bench.converge()), [("box".to_owned(), json!(1))]);
+}
+
+/// A configuration that cannot be written, for whatever reason, is better than no Pod.
+#[test]
+fn a_sandbox_gets_its_pod_when_what_is_to_be_written_before_fails_each_time() {
+    let mut bench = Bench::new();
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
+    bench.put(Kind::Sandbox, sandbox("box", 1, 1, false));
+    bench.runtime("art", (Kind::Sandbox, "box"), json!({}));
+    bench.put(Kind::Pod, pod("box", (Kind::Sandbox, "box"), None));
+    bench.converge();
+    let edit = json!({"metadata": {"generation": 2}, "spec": {"authBridgeMode": "proxy-sidecar"}});
+    bench.change(Kind::AgentRuntime, "art", edit);
+    bench.remove(Kind::Pod, "box");
+    bench.change(Kind::Sandbox, "box", json!({"status": {"replicas": 0}}));
+    let item = Item { controller: NAME, key: Key::new(TEAM, "sandboxes/box") };
+    for times in 1..=5 {
+        let ops = bench.cluster.plan_at(ROW, &item.key, bench.now).ops;
+        assert_eq!(restarts(&ops), [], "{times}: the configuration comes first");
+        let apply = ops.iter().find(|op| matches!(op, Op::Apply { .. })).unwrap().clone();
+        bench.cluster.memory.failure(&item, bench.now, (apply, None, "server error".into()));
+    }
+    let ops = bench.cluster.plan_at(ROW, &item.key, bench.now).ops;
+    assert_eq!(restarts(&ops), [("box".to_owned(), json!(1))]);
+    assert!(matches!(ops.last(), Some(Op::Apply { .. })), "{ops:#?}");
+}
+
 #[test]
 fn a_deletion_that_a_missing_right_holds_up_says_so() {
     let mut bench = enrolled();

@@ -143,3 +143,62 @@ fn what_the_go_operator_wrote_is_taken_over_and_goes_with_the_enrolment() {
     let (web, before) = (bench.object(Kind::Deployment, "web"), deployment("web"));
     assert_eq!((&web["spec"], &web["metadata"]["labels"]), (&before["spec"], &before["metadata"]["labels"]));
 }
+
+/// The manager of every operator that gives it no other name is called as the Go operator's is.
+#[test]
+fn what_another_operator_called_manager_wrote_stays() {
+    let mut bench = Bench::new();
+    let labels = json!({keys::LABEL_TYPE: "agent", keys::LABEL_APP_MANAGED_BY: "their-operator"});
+    bench.change(
+        Kind::Deployment,
+        "web",
+        json!({
+            "metadata": {
+                "labels": labels,
+                "managedFields": [{"manager": keys::MANAGER_UPSTREAM, "operation": "Update", "fieldsV1": {
+                    "f:metadata": {"f:labels": {"f:kagenti.io/type": {}, "f:app.kubernetes.io/managed-by": {}}},
+                    "f:spec": {"f:template": {"f:metadata": {"f:labels": {"f:kagenti.io/type": {}}}}}}}],
+            },
+            "spec": {"template": {"metadata": {"labels": {keys::LABEL_TYPE: "agent"}}}},
+        }),
+    );
+    let before = bench.object(Kind::Deployment, "web").clone();
+    bench.runtime("art", WEB, json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
+    let ops = bench.converge();
+    assert!(!ops.iter().any(|op| matches!(op, Op::Edit { .. })), "{ops:?}");
+    assert_eq!(bench.condition("art", "Ready"), "True/Configured");
+    delete(&mut bench);
+    bench.converge();
+    assert!(is_gone(&bench));
+    let web = bench.object(Kind::Deployment, "web");
+    assert_eq!((&web["spec"], &web["metadata"]["labels"]), (&before["spec"], &before["metadata"]["labels"]));
+    assert_eq!(web["metadata"]["managedFields"], before["metadata"]["managedFields"]);
+}
+
+/// Its owner has written his own name there since.
+#[test]
+fn a_managed_by_that_names_somebody_else_is_not_taken_over_with_the_rest() {
+    let mut bench = Bench::new();
+    bench.change(
+        Kind::Deployment,
+        "web",
+        json!({
+            "metadata": {
+                "labels": {keys::LABEL_APP_MANAGED_BY: "their-operator"},
+                "managedFields": [{"manager": keys::MANAGER_UPSTREAM, "operation": "Update", "fieldsV1": {
+                    "f:metadata": {"f:labels": {"f:app.kubernetes.io/managed-by": {}}},
+                    "f:spec": {"f:template": {"f:metadata": {"f:annotations": {"f:kagenti.io/config-hash": {}}}}}}}],
+            },
+            "spec": {"template": {"metadata": {"annotations": {keys::ANNOTATION_CONFIG_HASH: "57de3ab7"}}}},
+        }),
+    );
+    bench.runtime("art", WEB, json!({}));
+    let ops = bench.converge();
+    assert_eq!(ops.iter().filter(|op| matches!(op, Op::Edit { .. })).count(), 1, "the hash is the Go operator's");
+    let metadata = &bench.object(Kind::Deployment, "web")["metadata"];
+    assert_eq!(metadata["labels"][keys::LABEL_APP_MANAGED_BY], "their-operator");
+    let theirs = metadata["managedFields"].as_array().unwrap();
+    let theirs = theirs.iter().find(|entry| entry["manager"] == keys::MANAGER_UPSTREAM).unwrap();
+    let labels = &theirs["fieldsV1"]["f:metadata"]["f:labels"];
+    assert_eq!(labels, &json!({"f:app.kubernetes.io/managed-by": {}}));
+}

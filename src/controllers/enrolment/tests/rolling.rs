@@ -71,6 +71,32 @@ fn answers_06_a_config_map_that_cannot_be_read_after_a_restart_rolls_nothing_and
     assert_eq!(applied(&bench.converge()).len(), 2, "repaired: what is said now is what counts");
 }
 
+/// A status that is more than is kept of one is taken for none: it would be written whole at each look, with times of its own.
+#[test]
+fn values_of_a_namespace_that_are_large_make_no_status_that_is_written_for_ever() {
+    for (count, size) in [(1, 17 * 1024), (6, 3 * 1024)] {
+        let mut bench = fleet(1, "");
+        for at in 0..count {
+            let text = format!("tokenExchange:\n  defaultAudience: '{at}{}'\n", "a".repeat(size));
+            let data = [(keys::KEY_CONFIG.to_owned(), text)].into();
+            let map = ConfigMapInput { is_defaults: true, data, ..ConfigMapInput::default() };
+            bench.cluster.config_maps.insert(format!("large-{at}"), map);
+        }
+        bench.settle();
+        bench.converge();
+        roll_out(&mut bench, "d000");
+        bench.converge();
+        assert_eq!(bench.converge(), [], "{count} of {size} bytes");
+        assert_eq!(bench.condition("d000", "Ready"), "True/Configured");
+        let values = bench.object(Kind::AgentRuntime, "d000")["status"]["effective"]["values"].clone();
+        assert_eq!(values[0]["field"], "tokenExchange.defaultAudience", "{values}");
+        assert!(values.to_string().len() < 6 * 1024, "{values}");
+        // What stands there is known: the conditions of others, and the times.
+        let stored = bench.cluster.store.agent_runtime("team", "d000").unwrap().seen.status.value();
+        assert_eq!(stored["configHash"].as_str(), bench.hash(Kind::Deployment, "d000"));
+    }
+}
+
 #[test]
 fn case_033_a_fleet_rolls_in_waves_of_five() {
     let mut bench = fleet(12, "");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::bench::{Bench, TEAM, WEB};
+use super::bench::{Bench, TEAM, WEB, enrolled};
 use crate::controllers::enrolment::plan::ROW;
 use crate::controllers::looks;
 use crate::controllers::scaffold::fixtures::{account, s};
@@ -50,6 +50,30 @@ fn the_service_account_comes_first_and_pods_that_would_be_refused_are_not_rolled
     bench.runtime("art", WEB, json!({}));
     assert!(!bench.converge().iter().any(|op| matches!(op, Op::Apply { .. })));
     assert_eq!(bench.condition("art", "Ready"), "False/HostNetwork");
+}
+
+/// Whether Pods are refused for their account is the snapshot's to say, and the store knows first: what was planned in between is no last word.
+#[test]
+fn an_account_that_changes_hands_is_told_and_handing_it_back_helps() {
+    let mut bench = enrolled();
+    let is = |bench: &mut Bench, ours: bool, version: &str| {
+        let mut object = account("web", ours, json!([]));
+        object["metadata"]["resourceVersion"] = json!(version);
+        bench.cluster.see(Kind::ServiceAccount, object);
+    };
+    is(&mut bench, false, "9000");
+    assert_eq!(bench.converge(), [], "the snapshot has not heard of it");
+    bench.settle();
+    bench.converge();
+    for type_ in ["Ready", "Stalled"] {
+        assert!(bench.condition("art", type_).ends_with("/ServiceAccountConflict"), "{type_}");
+    }
+    assert!(bench.message("art", "Ready").contains("kagenti.io/managed-by=webhook"));
+    is(&mut bench, true, "9001");
+    assert_eq!(bench.converge(), [], "nor of that");
+    bench.settle();
+    bench.converge();
+    assert_eq!((&*bench.condition("art", "Ready"), &*bench.condition("art", "Stalled")), ("True/Configured", ""));
 }
 
 #[test]

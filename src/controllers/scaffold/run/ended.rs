@@ -89,10 +89,14 @@ impl Loop {
                 tracing::warn!(controller = item.controller.as_str(), %error, cause = error.brief(), "will be tried again");
                 let source = std::error::Error::source(&error).map(ToString::to_string);
                 let message = source.unwrap_or_else(|| error.to_string());
-                self.memory.failure(&item, now, (op, None, message));
+                let conflict = matches!(error, ApplyError::Conflict { .. });
+                if conflict {
+                    self.memory.conflict(&item, now, (op, message));
+                } else {
+                    self.memory.failure(&item, now, (op, None, message));
+                }
                 // A report that did not get out is still to be told.
                 self.told.clear();
-                let conflict = matches!(error, ApplyError::Conflict { .. });
                 if conflict { Ending::Conflict } else { Ending::Failed(retry_after(&error)) }
             }
         };

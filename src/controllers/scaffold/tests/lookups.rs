@@ -129,6 +129,12 @@ fn the_winners_type_is_laid_on_unless_the_label_is_somebody_elses() {
         json!([{"manager": manager, "operation": operation,
             "fieldsV1": {"f:spec": {"f:template": {"f:metadata": {"f:labels": {"f:kagenti.io/type": {}}}}}}}])
     };
+    let with_hash = |manager: &str| {
+        let mut entries = entry(manager, "Update");
+        entries[0]["fieldsV1"]["f:spec"]["f:template"]["f:metadata"]["f:annotations"] =
+            json!({"f:kagenti.io/config-hash": {}});
+        entries
+    };
     let labelled = |version: &str, fields: Value| {
         workload(Kind::Deployment, "w", json!({"metadata": {"resourceVersion": version, "managedFields": fields}}))
     };
@@ -139,6 +145,8 @@ fn the_winners_type_is_laid_on_unless_the_label_is_somebody_elses() {
     see(&mut store, Kind::Deployment, labelled("12", entry("drawbridge/enrolment", "Apply")));
     assert_eq!(agent_type(&store).as_deref(), Some("tool"), "ours, of before the type was changed");
     see(&mut store, Kind::Deployment, labelled("13", entry("manager", "Update")));
+    assert_eq!(agent_type(&store).as_deref(), Some("agent"), "of an operator whose manager has no name of its own");
+    see(&mut store, Kind::Deployment, labelled("14", with_hash("manager")));
     assert_eq!(agent_type(&store).as_deref(), Some("tool"), "the Go operator's, which is taken over");
     lose(&mut store, Kind::AgentRuntime, runtime("r", 1, DEPLOYMENT));
     assert_eq!(agent_type(&store).as_deref(), Some("agent"));
