@@ -10,6 +10,7 @@ use super::cluster::{Answer, Cluster};
 use super::render::kinds::Kinds;
 use super::render::rbac::Role;
 use super::render::selectors::LABEL_NAMESPACE_NAME;
+use super::render::{FailureMode, Install};
 use super::serve::flags::Namespaces;
 use super::survey::text;
 use crate::domain::keys;
@@ -17,6 +18,8 @@ use crate::domain::keys;
 const VARIABLE: &str = "NAMESPACES2WATCH";
 const FLAG: &str = "--watch-namespaces";
 const KINDS: &str = "--kinds";
+/// How a Deployment is called among those who say something.
+const DEPLOYMENT: &str = "Deployment ";
 
 /// What one part of the installation says.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +59,15 @@ impl Scope {
         Some(format!("which namespaces are watched could not be read ({refused}); treated as all of them"))
     }
 
+    /// What was installed, as far as its processes tell: where none of them is found in that namespace, nobody knows where they are, and the
+    /// namespace is empty.
+    pub(super) fn install(&self, mode: FailureMode, operator: &str) -> Install {
+        let is_there = self.says.iter().any(|says| says.who.starts_with(DEPLOYMENT));
+        let namespace = if is_there { operator } else { "" };
+        let install = Install::new(mode, namespace, "");
+        Install { namespaces: self.watched().to_vec(), kinds: self.kinds, ..install }
+    }
+
     /// The namespaces as a list for people.
     pub(super) fn words(&self) -> String {
         self.watched().join(", ")
@@ -88,7 +100,7 @@ pub(super) async fn read(cluster: &Cluster, operator: &str) -> anyhow::Result<Sc
             scope.kinds = kinds;
         }
         let list = deployment.as_ref().and_then(of_deployment);
-        scope.says.extend(list.map(|list| Says { who: format!("Deployment {}", role.name()), list }));
+        scope.says.extend(list.map(|list| Says { who: format!("{DEPLOYMENT}{}", role.name()), list }));
     }
     for (kind, plural) in [
         ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -150,7 +162,7 @@ pub(in crate::cli) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::render::{self, FailureMode, Install};
+    use crate::cli::render;
 
     pub(in crate::cli) fn list(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -187,6 +199,23 @@ pub(in crate::cli) mod tests {
             assert!(names.iter().all(|name| scope.watches(name)));
             assert_eq!(scope.is_guessed(), None);
         }
+    }
+
+    #[test]
+    fn where_an_installation_is_its_processes_tell() {
+        let told =
+            |who: &str| Scope { says: vec![Says { who: who.to_owned(), list: Ok(list(&["a"])) }], ..Scope::default() };
+        for (who, namespace) in [
+            ("Deployment drawbridge-webhook", "own"),
+            ("inject.kagenti.io of MutatingWebhookConfiguration drawbridge", ""),
+        ] {
+            let install = told(who).install(FailureMode::Gate, "own");
+            assert_eq!(
+                (install.namespace.as_str(), install.namespaces, install.kinds),
+                (namespace, list(&["a"]), Kinds::All)
+            );
+        }
+        assert_eq!(Scope::default().install(FailureMode::Fail, "own").namespace, "");
     }
 
     #[test]

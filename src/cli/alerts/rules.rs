@@ -152,14 +152,16 @@ pub const ALERTS: &[Alert] = &[
         name: "DrawbridgeCertificateExpiring",
         expression: || {
             "drawbridge_certificate_not_after_seconds{part=~\"Leaf|Provided\"} - time() < 86400\n\
-             or drawbridge_certificate_not_after_seconds{part=\"Authority\"} - time() < 2592000"
+             or drawbridge_certificate_not_after_seconds{part=~\"Authority|Clients\"} - time() < 2592000"
                 .to_owned()
         },
         lasting: "10m",
         severity: Severity::Critical,
         summary: "A certificate of the webhook ({{ $labels.part }}) is close to its end and was not renewed",
         remedy: "Drawbridge renews its own certificates at two thirds of their life, so it failed to renew this one: the log of that \
-            replica says why. Certificates from files and from Secrets of others are renewed by whoever provides them.",
+            replica says why. Certificates from files and from Secrets of others are renewed by whoever provides them. Of Clients, which signs \
+            the certificates of the API servers: put its successor beside it into the file of --webhook-client-ca, or every review fails \
+            when it ends.",
     },
     Alert {
         name: "DrawbridgeCertificateNotTrusted",
@@ -176,8 +178,9 @@ pub const ALERTS: &[Alert] = &[
         lasting: "0s",
         severity: Severity::Critical,
         summary: "The webhook configuration of Drawbridge ({{ $labels.part }}) is gone: the API server does not ask Drawbridge",
-        remedy: "New Pods of enrolled workloads run without sidecars (in gate mode they wait), and nothing is judged at apply. Apply \
-                 manifests/webhooks/fail.yaml again (gate.yaml in gate mode), and find in the API server's audit log who deleted it.",
+        remedy: "New Pods of enrolled workloads run without sidecars (in gate mode they wait), and nothing is judged at apply. The logs of \
+                 the replicas and drawbridge doctor name the command that puts it back as this installation was rendered; find in the API \
+                 server's audit log who deleted it.",
     },
     Alert {
         name: "DrawbridgePolicyMissing",
@@ -185,8 +188,9 @@ pub const ALERTS: &[Alert] = &[
         lasting: "0s",
         severity: Severity::Critical,
         summary: "{{ $value }} of the admission policies do not exist ({{ $labels.part }})",
-        remedy: "What they refuse is accepted. The logs name them, and drawbridge doctor shows what differs: apply the install \
-                 manifests of this version, and find in the API server's audit log who deleted them.",
+        remedy: "What they refuse is accepted. The logs name them, and drawbridge doctor shows what differs: apply what drawbridge render \
+                 prints for this installation (docs/tasks/upgrade.md says how to take its flags and settings along), and find in the API \
+                 server's audit log who deleted them.",
     },
     Alert {
         name: "DrawbridgeCatalogueUnanswered",

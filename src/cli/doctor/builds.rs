@@ -2,6 +2,7 @@
 
 use super::{Seen, Visit, text};
 use crate::domain::keys;
+use crate::server::guards::watch::APPLY;
 use crate::store::Kind;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
@@ -57,8 +58,7 @@ async fn templates(visit: &mut Visit) -> anyhow::Result<()> {
     let modes: Vec<&str> =
         maps.iter().filter_map(|map| text(map, "/metadata/name").strip_prefix(keys::PREFIX_TEMPLATE)).collect();
     if modes.is_empty() {
-        let remedy = "apply the manifests again: drawbridge render | kubectl apply --server-side -f -";
-        visit.finding(name, format!("none in namespace {}", visit.operator), remedy);
+        visit.finding(name, format!("none in namespace {}", visit.operator), APPLY);
     } else {
         visit.ok(name, format!("for modes {}", modes.join(", ")));
     }

@@ -1,17 +1,22 @@
 //! Is there somebody whose word on agent cards counts?
 //!
-//! In: the platform file, the ConfigMap that it names. Out: whether that is a trust bundle, and whether it has a valid authority of the trust domain under
-//! which agents run. Promise: it is read as the operator reads it.
+//! In: the platform file, the ConfigMap that it names, the rights of the controllers' account. Out: whether that account may read it, whether it is a trust
+//! bundle, and whether it has a valid authority of the trust domain under which agents run. Promise: it is read as the operator reads it.
 
 use std::time::UNIX_EPOCH;
 
-use super::{Seen, Status, Visit, surroundings};
+use serde_json::json;
+
+use super::{Seen, Status, Visit, rights, surroundings};
+use crate::cli::render::rbac::{Role, TRUST_BUNDLE, TRUST_BUNDLE_VERBS};
 use crate::config::cards::{BundleConfigMap, BundleSources};
 use crate::config::schema::Platform;
 use crate::crypto::{BundleFault, TrustBundle, TrustDomain};
 use crate::server::clock;
+use crate::server::guards::watch::APPLY;
 
 const NAME: &str = "trust bundle";
+const RIGHT: &str = "right to read the trust bundle";
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let Some(platform) = surroundings::platform(visit, NAME).await? else { return Ok(()) };
@@ -21,6 +26,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         return Ok(());
     }
     if let Some(address) = &sources.config_map {
+        readable(visit, address).await?;
         let path = format!("/api/v1/namespaces/{}/configmaps/{}", address.namespace, address.name);
         let found = match visit.read(NAME, &path).await? {
             Seen::Hidden => return Ok(()),
@@ -44,6 +50,46 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// Whether the controllers may read it: that you may says nothing about them.
+async fn readable(visit: &mut Visit, address: &BundleConfigMap) -> anyhow::Result<()> {
+    let mut missing = Vec::new();
+    for verb in TRUST_BUNDLE_VERBS {
+        let attributes = json!({
+            "group": "", "resource": "configmaps", "verb": verb, "namespace": address.namespace, "name": address.name,
+        });
+        match rights::allowed(visit, Role::Controllers, &attributes).await? {
+            Some(true) => {}
+            Some(false) => missing.push(verb),
+            None => {
+                visit.unknown(RIGHT, rights::MAY_NOT_ASK.0, rights::MAY_NOT_ASK.1);
+                return Ok(());
+            }
+        }
+    }
+    let (status, seen, remedy) = right(address, &missing, !visit.watched.is_empty());
+    visit.add(RIGHT, status, (seen, remedy));
+    Ok(())
+}
+
+/// What is to be said of that right; `some_namespaces`: only those are watched, so that the right is one of its own.
+fn right(address: &BundleConfigMap, missing: &[&str], some_namespaces: bool) -> (Status, String, Option<String>) {
+    let BundleConfigMap { namespace, name, .. } = address;
+    let account = format!("ServiceAccount {}", Role::Controllers.name());
+    if missing.is_empty() {
+        return (Status::Ok, format!("{account} may read ConfigMap {namespace}/{name}"), None);
+    }
+    let seen = format!(
+        "{account} may not {} ConfigMap {namespace}/{name}: no agent card is verified, whatever the ConfigMap holds",
+        missing.join(", ")
+    );
+    let remedy = if some_namespaces {
+        format!("{APPLY}: with --platform-file it has Role {TRUST_BUNDLE} of namespace {namespace}")
+    } else {
+        APPLY.to_owned()
+    };
+    (Status::Finding, seen, Some(remedy))
 }
 
 /// What is to be said of the ConfigMap; `found`: there is one, and it has the key.
@@ -133,6 +179,19 @@ mod tests {
         ] {
             let (status, seen) = said(cards, found, now);
             assert!(status == Status::Finding && seen.contains(says), "{seen}");
+        }
+    }
+
+    #[test]
+    fn a_right_that_the_controllers_lack_is_a_finding_that_names_the_role_where_it_has_one() {
+        let [namespace, name, key] = ["spire", "bundle", "k"].map(str::to_owned);
+        let address = BundleConfigMap { namespace, name, key };
+        assert_eq!(right(&address, &[], true).0, Status::Ok);
+        for some_namespaces in [true, false] {
+            let (status, seen, remedy) = right(&address, &["list", "watch"], some_namespaces);
+            assert!(status == Status::Finding && seen.contains("may not list, watch ConfigMap spire/bundle"), "{seen}");
+            let remedy = remedy.unwrap();
+            assert_eq!(remedy.contains("Role drawbridge-trust-bundle of namespace spire"), some_namespaces, "{remedy}");
         }
     }
 }

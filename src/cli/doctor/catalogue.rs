@@ -14,7 +14,8 @@ use crate::domain::keys;
 use crate::store::Kind;
 
 const NAME: &str = "catalogue of verified agents";
-const INSTALL: &str = "apply what drawbridge render --with-catalogue prints, with the flags of the installation";
+const INSTALL: &str = "apply what `drawbridge render --with-catalogue` prints for this installation (docs/tasks/upgrade.md says how to take \
+                       its other flags and settings along)";
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let Some(platform) = surroundings::platform(visit, NAME).await? else { return Ok(()) };

@@ -6,24 +6,32 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Seen, Visit, text};
+use crate::server::guards::watch::APPLY_COMPAT;
 use crate::store::{Kind, KindOrigin};
 
-/// Where definitions come from, and what to do about one that is not as it should be.
-const ORIGINS: [(KindOrigin, &str); 2] = [
-    (KindOrigin::Ours, "kubectl apply -f manifests/crds (or install.yaml), of the version of this binary"),
-    (KindOrigin::Compat, "kubectl apply -f manifests/beeai-compat.yaml, of the version of this binary"),
-];
+/// Where definitions come from.
+const ORIGINS: [KindOrigin; 2] = [KindOrigin::Ours, KindOrigin::Compat];
+
+/// What to do about a definition that is not as it should be. Those of ours have a file each, in which there is nothing else; the others come
+/// with rights and policies, which are rendered for an installation.
+fn remedy(origin: KindOrigin, name: &str) -> String {
+    match origin {
+        KindOrigin::Compat => APPLY_COMPAT.to_owned(),
+        _ => format!("kubectl apply -f manifests/crds/{name}.yaml, of the version of this binary"),
+    }
+}
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let served = visit.kinds;
-    for (origin, apply) in ORIGINS {
+    for origin in ORIGINS {
         for wanted in Kind::definitions(origin).filter(|one| served.serves(&one.spec.group)) {
             let wanted = serde_json::to_value(&wanted)?;
             let name = format!("CustomResourceDefinition {}", text(&wanted, "/metadata/name"));
+            let apply = remedy(origin, text(&wanted, "/metadata/name"));
             let path =
                 format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", text(&wanted, "/metadata/name"));
             match visit.read(&name, &path).await? {
-                Seen::Is(found) => judge(visit, &name, (&found, &wanted), apply),
+                Seen::Is(found) => judge(visit, &name, (&found, &wanted), &apply),
                 Seen::Absent if origin == KindOrigin::Ours => {
                     visit.finding(&name, "does not exist: workloads can be enrolled by label only", apply);
                 }
@@ -115,7 +123,7 @@ mod tests {
     #[test]
     fn every_subresource_of_every_kind_of_ours_is_missed() {
         let mut missed = std::collections::BTreeMap::new();
-        for definition in ORIGINS.iter().flat_map(|(origin, _)| Kind::definitions(*origin)) {
+        for definition in ORIGINS.into_iter().flat_map(Kind::definitions) {
             let definition = serde_json::to_value(&definition).unwrap();
             let name = text(&definition, "/metadata/name");
             for ours in versions(&definition) {
@@ -136,6 +144,18 @@ mod tests {
         assert!(missed.values().all(|has| has.iter().any(|one| one == "status")), "{missed:?}");
         assert!(missed["agents.agent.kagenti.dev"].iter().any(|one| one == "scale"), "{missed:?}");
         assert!(missed.contains_key("agentbuilds.beeai.beeai.dev"), "{missed:?}");
+    }
+
+    #[test]
+    fn a_definition_is_put_back_by_its_own_file_and_that_of_the_compatible_group_with_what_belongs_to_it() {
+        let tree = crate::cli::render::tree("own", "a/b:1");
+        for definition in Kind::definitions(KindOrigin::Ours) {
+            let name = definition.metadata.name.unwrap();
+            let file = format!("manifests/crds/{name}.yaml");
+            assert!(remedy(KindOrigin::Ours, &name).contains(&file), "{name}");
+            assert!(tree.iter().any(|(path, _)| format!("manifests/{path}") == file), "{name}");
+        }
+        assert!(remedy(KindOrigin::Compat, "agents.beeai.beeai.dev").contains("--beeai-compat"));
     }
 
     #[test]

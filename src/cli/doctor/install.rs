@@ -6,6 +6,7 @@ use crate::cli::render::rbac::Role;
 use crate::config::gates::Gates;
 use crate::config::schema::Platform;
 use crate::domain::keys;
+use crate::server::guards::watch::APPLY;
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     for role in Role::ALL {
@@ -15,7 +16,8 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             Seen::Is(deployment) => deployment,
             Seen::Hidden => continue,
             Seen::Absent => {
-                let remedy = "kubectl apply -f manifests/install.yaml, or name the operator's namespace with --operator-namespace";
+                let remedy =
+                    format!("name the operator's namespace with --operator-namespace; if it is that one, {APPLY}");
                 visit.finding(&name, format!("not in namespace {}", visit.operator), remedy);
                 continue;
             }
@@ -43,7 +45,8 @@ async fn platform_file(visit: &mut Visit) -> anyhow::Result<()> {
         Seen::Is(config_map) => config_map,
         Seen::Hidden => return Ok(()),
         Seen::Absent => {
-            let remedy = "kubectl apply -f manifests/deploy/config.yaml";
+            let remedy = "apply what `drawbridge render --platform-file FILE` prints for this installation, with the file that you keep; without \
+                          --platform-file it has the shipped settings";
             visit.finding(&name, "does not exist, so no image is named", remedy);
             return Ok(());
         }

@@ -10,12 +10,15 @@ use std::time::{Duration, SystemTime};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::Value;
 
+use super::surroundings::PlatformFile;
 use super::{Seen, Status, Visit, surroundings, text};
 use crate::api::kaos_tools::read;
 use crate::api::kaos_tools::shape::{Mode, Runtime};
+use crate::config::schema::Platform;
 use crate::domain::keys;
 use crate::domain::printable::printable;
 use crate::server::clock;
+use crate::server::guards::watch::APPLY;
 use crate::store::Kind;
 use crate::workloads::kaos::names::STATUS_TAKEOVER;
 use crate::workloads::kaos::registry::{KEY, Registry};
@@ -43,7 +46,7 @@ impl Objects {
     }
 }
 
-pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+pub(super) async fn check(visit: &mut Visit, file: &PlatformFile) -> anyhow::Result<()> {
     let mut notes = Vec::new();
     let mut objects = Objects::default();
     for (kind, list) in [
@@ -56,7 +59,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     if let Some(note) = notes.into_iter().next() {
         visit.unknown("objects of KAOS", note, "run doctor as somebody who may list them");
     }
-    other_operator(visit, !objects.is_empty()).await?;
+    other_operator(visit, !objects.is_empty(), file).await?;
     if objects.is_empty() {
         return Ok(());
     }
@@ -169,13 +172,12 @@ async fn registry(visit: &mut Visit, settings: &Settings, objects: &Objects) -> 
 
 fn runtimes(map: Option<&Value>, place: &str, used: &BTreeSet<String>) -> Said {
     let called = format!("ConfigMap {place}/{}", keys::CONFIG_MAP_MCP_RUNTIMES);
-    let apply = "apply the manifests again: drawbridge render | kubectl apply --server-side -f -";
     let Some(map) = map else {
         let seen = format!("{called} is not there");
-        return if used.is_empty() { ok(format!("{seen}, and no MCPServer needs it")) } else { finding(seen, apply) };
+        return if used.is_empty() { ok(format!("{seen}, and no MCPServer needs it")) } else { finding(seen, APPLY) };
     };
     let Some(list) = map["data"][KEY].as_str() else {
-        return finding(format!("{called} has no key {KEY}"), apply);
+        return finding(format!("{called} has no key {KEY}"), APPLY);
     };
     let registry = match Registry::read(list) {
         Ok(registry) => registry,
@@ -283,8 +285,8 @@ fn takeover<'o>(objects: impl Iterator<Item = &'o Value>) -> Said {
     finding(seen, "change each at a time that suits; condition TakeoverPending goes with it")
 }
 
-/// The Go operator: its Lease, wherever it is, and its Deployment.
-async fn other_operator(visit: &mut Visit, objects: bool) -> anyhow::Result<()> {
+/// The Go operator: its Lease, wherever it is and whether or not it is believed there, and its Deployment.
+async fn other_operator(visit: &mut Visit, objects: bool, file: &PlatformFile) -> anyhow::Result<()> {
     let name = "operator of KAOS before";
     let mut notes = Vec::new();
     let query = format!("fieldSelector=metadata.name%3D{}", keys::LEASE_KAOS_BEFORE);
@@ -297,16 +299,21 @@ async fn other_operator(visit: &mut Visit, objects: bool) -> anyhow::Result<()> 
         }
         return Ok(());
     }
-    let said = before(&leases, &deployments, clock::now());
+    let platform = file.platform().unwrap_or_else(Platform::built_in);
+    let operator = visit.operator.clone();
+    let believed = platform.kaos().believed(&operator);
+    let said = before((&leases, &believed), &deployments, clock::now());
     if objects || said.0 != Status::Ok {
         say(visit, name, said);
     }
     Ok(())
 }
 
-fn before(leases: &[Value], deployments: &[Value], now: SystemTime) -> Said {
-    let held = leases.iter().find(|lease| is_held(lease, now));
-    if let Some(lease) = held {
+/// `believed` are the namespaces in which a Lease holds the controllers up.
+fn before((leases, believed): (&[Value], &BTreeSet<&str>), deployments: &[Value], now: SystemTime) -> Said {
+    let is_believed = |lease: &&Value| believed.contains(text(lease, "/metadata/namespace"));
+    let mut held = leases.iter().filter(|lease| is_held(lease, now));
+    if let Some(lease) = held.clone().find(is_believed) {
         let seen = format!(
             "Lease {} is held by {}: while it is, the controllers of KAOS's kinds wait, so that two operators never write the same objects",
             title(lease),
@@ -315,6 +322,17 @@ fn before(leases: &[Value], deployments: &[Value], now: SystemTime) -> Said {
         return finding(
             seen,
             "scale the other operator to 0; its names are kaos-operator-controller-manager or kaos-kaos-operator-controller-manager",
+        );
+    }
+    if let Some(lease) = held.next() {
+        let seen = format!(
+            "Lease {} is held by {}, and nobody waits for it: it is not believed in that namespace, where others may write Leases",
+            title(lease),
+            text(lease, "/spec/holderIdentity")
+        );
+        return finding(
+            seen,
+            "if the Go operator of KAOS runs there, name the namespace in platform key kaos.operatorNamespaces, or scale it to 0; else delete the Lease",
         );
     }
     let running: Vec<String> =
@@ -425,6 +443,7 @@ mod tests {
 
     #[test]
     fn the_operator_before_is_found_by_its_lease_and_by_its_deployment() {
+        let believed = BTreeSet::from(["kaos-system"]);
         let now = UNIX_EPOCH + Duration::from_secs(1_800_000_010);
         let lease = |holder: &str, renewed: &str| {
             json!({"metadata": {"name": "kaos-operator.kaos.tools", "namespace": "kaos-system"},
@@ -432,15 +451,30 @@ mod tests {
         };
         // 1 800 000 000 seconds after 1970.
         let fresh = lease("pod-1", "2027-01-15T08:00:00.000000Z");
-        let (status, seen, _) = before(std::slice::from_ref(&fresh), &[], now);
+        let (status, seen, _) = before((std::slice::from_ref(&fresh), &believed), &[], now);
         assert!(
             status == Status::Finding && seen.contains("Lease kaos-system/kaos-operator.kaos.tools is held by pod-1"),
             "{seen}"
         );
-        assert_eq!(before(&[fresh], &[], now + Duration::from_secs(6)).0, Status::Ok, "it has run out");
-        assert_eq!(before(&[lease("", "2027-01-15T08:00:00.000000Z")], &[], now).0, Status::Ok, "it was released");
+        let mut elsewhere = fresh.clone();
+        elsewhere["metadata"]["namespace"] = json!("team1");
+        let (status, seen, _) = before((&[elsewhere.clone()], &believed), &[], now);
+        assert!(
+            status == Status::Finding
+                && seen.contains("team1/kaos-operator.kaos.tools")
+                && seen.contains("not believed"),
+            "{seen}"
+        );
+        let (_, seen, _) = before((&[elsewhere, fresh.clone()], &believed), &[], now);
+        assert!(seen.contains("Lease kaos-system/") && seen.contains("wait"), "{seen}");
+        assert_eq!(before((&[fresh], &believed), &[], now + Duration::from_secs(6)).0, Status::Ok, "it has run out");
+        assert_eq!(
+            before((&[lease("", "2027-01-15T08:00:00.000000Z")], &believed), &[], now).0,
+            Status::Ok,
+            "it was released"
+        );
         let deployment = |replicas: Option<i64>| json!({"metadata": {"name": "kaos-operator-controller-manager", "namespace": "k"}, "spec": {"replicas": replicas}});
-        assert_eq!(before(&[], &[deployment(Some(0))], now).0, Status::Ok);
-        assert_eq!(before(&[], &[deployment(None)], now).0, Status::Finding);
+        assert_eq!(before((&[], &believed), &[deployment(Some(0))], now).0, Status::Ok);
+        assert_eq!(before((&[], &believed), &[deployment(None)], now).0, Status::Finding);
     }
 }

@@ -14,7 +14,7 @@ mod issuer;
 mod kaos;
 mod keycloak;
 mod leftovers;
-mod policies;
+pub(in crate::cli) mod policies;
 mod predecessor;
 mod rights;
 mod scope;
@@ -30,8 +30,8 @@ use serde_json::Value;
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::given;
 use super::io::{self, Io, Tone};
-use super::render::FailureMode;
 use super::render::kinds::Kinds;
+use super::render::{FailureMode, Install};
 use super::scope as watched_namespaces;
 use super::{Exit, Format};
 use crate::domain::keys;
@@ -128,6 +128,12 @@ impl Visit {
         self.checks.push(Check { group: self.group, name: name.to_owned(), status, seen, remedy });
     }
 
+    /// The installation that is compared with what there is, but for its platform file.
+    fn install(&self) -> Install {
+        let install = Install::new(self.mode, &*self.operator, "");
+        Install { namespaces: self.watched.clone(), kinds: self.kinds, ..install }
+    }
+
     /// Whether that namespace is watched.
     fn watches(&self, namespace: &str) -> bool {
         self.watched.is_empty() || self.watched.iter().any(|name| name == namespace)
@@ -178,8 +184,9 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let (operator, group, checks) = (operator_namespace, "", Vec::new());
         let mut visit = Visit { cluster, operator, namespace, watched, kinds, mode, group, checks };
         visit.group = "guards";
-        guards::check(&mut visit).await?;
-        policies::check(&mut visit).await?;
+        let file = surroundings::platform_file(&mut visit).await?;
+        guards::check(&mut visit, &scope, &file).await?;
+        policies::check(&mut visit, &file).await?;
         visit.group = "cluster";
         surroundings::versions(&mut visit).await?;
         visit.group = "installation";
@@ -198,7 +205,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         visit.group = "builds";
         builds::check(&mut visit).await?;
         visit.group = "kaos";
-        kaos::check(&mut visit).await?;
+        kaos::check(&mut visit, &file).await?;
         visit.group = "cards";
         cards::check(&mut visit).await?;
         catalogue::check(&mut visit).await?;
@@ -212,7 +219,10 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
 }
 
 /// The failure mode that is installed: the webhook's own word, and where there is none the gate policy's presence.
-async fn installed_mode(cluster: &Cluster) -> anyhow::Result<FailureMode> {
+///
+/// # Errors
+/// [`super::Unreachable`] when nobody answers.
+pub(in crate::cli) async fn installed_mode(cluster: &Cluster) -> anyhow::Result<FailureMode> {
     let root = "/apis/admissionregistration.k8s.io/v1";
     let webhook = format!("{root}/mutatingwebhookconfigurations/{}", keys::WEBHOOK_CONFIGURATION);
     let configuration = cluster.get(&webhook).await?.object().unwrap_or_default();

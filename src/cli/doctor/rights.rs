@@ -1,50 +1,79 @@
-//! Does each process have every right it asks for, wherever it asks? One review per rendered rule, verb, name and place.
+//! Does each process have every right it asks for, wherever it asks? One review per rendered rule, verb, name and place; those of the compatible
+//! group where its kinds are served. The right to read a trust bundle is asked for with the bundle.
 
 use serde_json::{Value, json};
 
 use super::Visit;
 use crate::cli::cluster::Answer;
 use crate::cli::render::Install;
-use crate::cli::render::rbac::{Right, Role, grounds, rights};
+use crate::cli::render::rbac::{Right, Role, compat_rights, grounds, rights};
+use crate::server::guards::watch::{APPLY, APPLY_COMPAT};
+use crate::store::Kind;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
+/// What is said where you may not ask, and what to do then.
+pub(super) const MAY_NOT_ASK: (&str, &str) =
+    ("you may not ask which rights other accounts have", "run doctor as somebody who may create subjectaccessreviews");
+
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
-    let mut install = Install::new(visit.mode, &*visit.operator, "");
-    install.namespaces.clone_from(&visit.watched);
-    install.kinds = visit.kinds;
+    let install = visit.install();
+    let all = [(rights(visit.mode), APPLY), (compat(visit).await?, APPLY_COMPAT)];
     for role in Role::ALL {
         let name = format!("ServiceAccount {}", role.name());
-        let (mut asked, mut missing) = (0, Vec::new());
-        for right in rights(visit.mode).iter().filter(|right| right.role == role && install.kinds.needs(right)) {
-            for (attributes, words) in questions(right, &install) {
-                match visit.cluster.post(REVIEWS, &review(visit, role, &attributes)).await? {
-                    Answer::Object(answer) => {
-                        asked += 1;
-                        if answer.pointer("/status/allowed") != Some(&Value::Bool(true)) {
-                            missing.push(words);
+        let (mut asked, mut lacking) = (0, false);
+        for (rights, remedy) in &all {
+            let mut missing = Vec::new();
+            for right in rights.iter().filter(|right| right.role == role && install.kinds.needs(right)) {
+                for (attributes, words) in questions(right, &install) {
+                    match allowed(visit, role, &attributes).await? {
+                        Some(true) => {}
+                        Some(false) => missing.push(words),
+                        None => {
+                            visit.unknown(&name, MAY_NOT_ASK.0, MAY_NOT_ASK.1);
+                            return Ok(());
                         }
                     }
-                    Answer::Absent | Answer::Refused(..) => {
-                        visit.unknown(
-                            &name,
-                            "you may not ask which rights other accounts have",
-                            "run doctor as somebody who may create subjectaccessreviews",
-                        );
-                        return Ok(());
-                    }
+                    asked += 1;
                 }
             }
+            if !missing.is_empty() {
+                lacking = true;
+                visit.finding(&name, format!("lacks {}", missing.join("; ")), *remedy);
+            }
         }
-        if missing.is_empty() {
+        if !lacking {
             visit.ok(&name, format!("has all {asked} rights it asks for"));
-        } else {
-            let remedy =
-                "apply the install manifests again; they render every right from what the code asks for".to_owned();
-            visit.finding(&name, format!("lacks {}", missing.join("; ")), remedy);
         }
     }
     Ok(())
+}
+
+/// The rights on kinds of the original BeeAI operator's group, as far as these are served: then the processes ask for them.
+async fn compat(visit: &Visit) -> anyhow::Result<Vec<Right>> {
+    let of = Kind::BeeaiCompatAgent;
+    if !visit.kinds.serves(of.group()) {
+        return Ok(Vec::new());
+    }
+    // What is served is told to everybody.
+    let group = visit.cluster.get(&format!("/apis/{}", of.api_version())).await?.object().unwrap_or_default();
+    let mut rights = compat_rights(visit.mode);
+    rights.retain(|right| is_served(&group, right));
+    Ok(rights)
+}
+
+/// Whether that list of what a group serves has the kind that a right is on.
+fn is_served(group: &Value, right: &Right) -> bool {
+    let kind = right.resource.split('/').next();
+    group["resources"].as_array().into_iter().flatten().any(|one| one["name"].as_str() == kind)
+}
+
+/// Whether the account of that process may do that; `None` where you may not ask.
+pub(super) async fn allowed(visit: &Visit, role: Role, attributes: &Value) -> anyhow::Result<Option<bool>> {
+    Ok(match visit.cluster.post(REVIEWS, &review(visit, role, attributes)).await? {
+        Answer::Object(answer) => Some(answer.pointer("/status/allowed") == Some(&Value::Bool(true))),
+        Answer::Absent | Answer::Refused(..) => None,
+    })
 }
 
 /// One question per verb and place, with the words for a person.
@@ -79,6 +108,8 @@ fn review(visit: &Visit, role: Role, attributes: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::cli::render::FailureMode;
     use crate::cli::render::rbac::Scope;
@@ -106,5 +137,20 @@ mod tests {
         assert_eq!(asked(&right("namespaces", Scope::Cluster), &["team1"]), ["list namespaces"]);
         let templates = right("configmaps", Scope::Cluster);
         assert_eq!(asked(&templates, &["team1"]), ["list configmaps in own", "list configmaps in team1"]);
+    }
+
+    #[test]
+    fn rights_on_the_compatible_group_are_asked_for_where_its_kinds_are_served() {
+        let served = |group: &Value| -> BTreeSet<&'static str> {
+            let rights = [FailureMode::Fail, FailureMode::Gate].into_iter().flat_map(compat_rights);
+            rights.filter(|right| is_served(group, right)).map(|right| right.resource).collect()
+        };
+        let agents = BTreeSet::from(["agents", "agents/finalizers", "agents/status"]);
+        assert_eq!(served(&json!({"resources": [{"name": "agents"}, {"name": "agents/status"}]})), agents);
+        assert_eq!(served(&json!({"resources": [{"name": "agents"}, {"name": "agentbuilds"}]})).len(), 6);
+        for nothing in [json!(null), json!({}), json!({"resources": []})] {
+            assert!(served(&nothing).is_empty(), "{nothing}");
+        }
+        assert!(rights(FailureMode::Gate).iter().all(|right| right.group != Kind::BeeaiCompatAgent.group()));
     }
 }

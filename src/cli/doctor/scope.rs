@@ -7,7 +7,8 @@ use super::{Seen, Visit};
 use crate::cli::scope::{Says, Scope};
 
 const NAME: &str = "watched namespaces";
-const RENDER: &str = "drawbridge render --watch-namespaces NAMES | kubectl apply -f -, with the list that is meant";
+const RENDER: &str = "apply what `drawbridge render --watch-namespaces NAMES` prints for this installation, with the list that is meant \
+                      (docs/tasks/upgrade.md says how to take its other flags and settings along)";
 
 pub(super) async fn check(visit: &mut Visit, scope: &Scope) -> anyhow::Result<()> {
     if let Some(guess) = scope.is_guessed() {

@@ -23,6 +23,7 @@ use super::{Seen, Visit, text};
 use crate::adapters::tls::{self, Judge};
 use crate::server::certs::{Root, read_bundle};
 use crate::server::clock;
+use crate::server::guards::watch::APPLY;
 
 /// Longest wait for one address: from a laptop none of them answers.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -113,7 +114,7 @@ async fn target(visit: &mut Visit, name: &str, client: &Value) -> anyhow::Result
         Seen::Is(object) => object,
         Seen::Hidden => return Ok(None),
         Seen::Absent => {
-            visit.finding(name, format!("Service {namespace}/{service} does not exist"), super::webhook::APPLY);
+            visit.finding(name, format!("Service {namespace}/{service} does not exist"), APPLY);
             return Ok(None);
         }
     };

@@ -9,6 +9,7 @@ use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
 use crate::config::resolved::SpireSwitch;
 use crate::config::schema::Platform;
+use crate::config::trust::Trust;
 use crate::config::view::PodSecurity;
 use crate::domain::keys;
 use crate::store::Kind;
@@ -95,6 +96,48 @@ pub(super) async fn platform(visit: &mut Visit, name: &str) -> anyhow::Result<Op
     };
     let platform = Platform::parse(text(&file, &format!("/data/{KEY_PLATFORM}")), KEY_PLATFORM);
     Ok(Some(platform.unwrap_or_else(|_| Platform::built_in())))
+}
+
+/// The platform file of the cluster, as far as it says what is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PlatformFile {
+    /// That text; `None` where there is no file, so that what is built in holds.
+    Known(Option<String>),
+    /// It may not be read, or not be understood: for this reason nobody knows what is in force.
+    Unknown(String),
+}
+
+impl PlatformFile {
+    /// The one of that text.
+    pub(super) fn of(text: &str) -> Self {
+        match Platform::parse(text, KEY_PLATFORM) {
+            Ok(_) => PlatformFile::Known(Some(text.to_owned())),
+            Err(_) => PlatformFile::Unknown(format!("ConfigMap {} has a fault", keys::CONFIG_MAP_PLATFORM)),
+        }
+    }
+
+    /// What is in force, where that is known.
+    pub(super) fn platform(&self) -> Option<Platform> {
+        let PlatformFile::Known(text) = self else { return None };
+        let platform = text.as_deref().and_then(|text| Platform::parse(text, KEY_PLATFORM).ok());
+        Some(platform.unwrap_or_else(Platform::built_in))
+    }
+
+    /// What it says of trust.
+    pub(super) fn trust(&self) -> Option<Trust> {
+        self.platform().map(|platform| platform.cards().trust)
+    }
+}
+
+/// The platform file, by which policies of the API server are rendered.
+pub(super) async fn platform_file(visit: &mut Visit) -> anyhow::Result<PlatformFile> {
+    let name = format!("ConfigMap {}", keys::CONFIG_MAP_PLATFORM);
+    let path = format!("/api/v1/namespaces/{}/configmaps/{}", visit.operator, keys::CONFIG_MAP_PLATFORM);
+    Ok(match visit.read(&name, &path).await? {
+        Seen::Is(file) => PlatformFile::of(text(&file, &format!("/data/{KEY_PLATFORM}"))),
+        Seen::Absent => PlatformFile::Known(None),
+        Seen::Hidden => PlatformFile::Unknown(format!("{name} may not be read")),
+    })
 }
 
 fn pod_security(visit: &mut Visit, namespace: &Value) {

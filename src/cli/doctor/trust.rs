@@ -16,6 +16,7 @@ use crate::config::trust::Trust;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::trust::TrustLevel;
+use crate::server::guards::watch::APPLY;
 use crate::store::Kind;
 
 const PLUGIN: &str = "network plugin";
@@ -202,7 +203,7 @@ async fn waiting(visit: &mut Visit, trust: &Trust) -> anyhow::Result<()> {
         visit.finding(
             WAITING,
             "the installed admission policies hold agents back in namespaces with the label alone, and the platform file enforces in others, too",
-            "apply what drawbridge render --platform-file FILE prints for the platform file in force",
+            APPLY,
         );
     } else {
         visit.ok(WAITING, "by the API server itself, wherever trust is enforced");

@@ -10,21 +10,20 @@ use serde_json::{Value, json};
 use super::selectors::matches;
 use super::{Seen, Visit, leftovers, policies, served, text};
 use crate::cli::cluster::Answer;
-use crate::cli::render::{Install, webhooks};
+use crate::cli::render::webhooks;
 use crate::domain::keys;
 use crate::server::certs::{RootCertificate, read_bundle};
+use crate::server::guards::watch::APPLY;
 
 /// A review that takes longer than this delays Pods noticeably.
 const SLOW: Duration = Duration::from_millis(500);
-pub(super) const APPLY: &str = "kubectl apply -f manifests/install.yaml (or install-gate.yaml)";
+/// What says which objects an entry is asked about.
+const NARROWING: [&str; 4] = ["matchConditions", "namespaceSelector", "objectSelector", "rules"];
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let roots = authority(visit).await?;
     let (mut entries, mut injects) = (Vec::new(), false);
-    let mut install = Install::new(visit.mode, &*visit.operator, "");
-    install.namespaces.clone_from(&visit.watched);
-    install.kinds = visit.kinds;
-    for rendered in webhooks::objects(&install) {
+    for rendered in webhooks::objects(&visit.install()) {
         let kind = text(&rendered, "/kind");
         let name = format!("{kind} {}", keys::WEBHOOK_CONFIGURATION);
         let wanted = || rendered["webhooks"].as_array().into_iter().flatten();
@@ -48,7 +47,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             let pem = STANDARD.decode(text(hook, "/clientConfig/caBundle")).unwrap_or_default();
             let client = hook["clientConfig"].clone();
             entries.push(served::Entry { name: entry.to_owned(), client, bundle: pem });
-            as_rendered(visit, entry, hook, wanted);
+            as_rendered(visit, (kind, entry), hook, wanted);
             match entry {
                 keys::WEBHOOK_AGENT_RUNTIME => stands_aside(visit, entry, hook),
                 keys::WEBHOOK_INJECT | keys::WEBHOOK_EXPLAIN => reach(visit, entry, hook),
@@ -65,11 +64,25 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     if injects { try_a_pod(visit).await } else { Ok(()) }
 }
 
-/// The roots of our own authority; empty when certificates come from elsewhere.
+/// The roots of our own authority; empty when certificates come from elsewhere, and for people who may not read its Secret: it holds the key as well, so
+/// that nobody should who only looks. What it would tell, the certificate that is served tells, so nothing is left unseen.
 async fn authority(visit: &mut Visit) -> anyhow::Result<Vec<RootCertificate>> {
     let name = format!("Secret {}", keys::SECRET_AUTHORITY);
     let path = format!("/api/v1/namespaces/{}/secrets/{}", visit.operator, keys::SECRET_AUTHORITY);
-    let Seen::Is(secret) = visit.read(&name, &path).await? else { return Ok(Vec::new()) };
+    let secret = match visit.cluster.get(&path).await? {
+        Answer::Object(secret) => secret,
+        Answer::Absent => return Ok(Vec::new()),
+        Answer::Refused(403, _) => {
+            let remedy = "nothing: the certificate that is served tells below whether every caBundle has the authority that signs";
+            visit.unknown(&name, "you may not read it, which is as it should be: it holds the authority's key", remedy);
+            return Ok(Vec::new());
+        }
+        Answer::Refused(code, message) => {
+            visit.cluster.has_not_seen_all();
+            visit.unknown(&name, format!("{code}: {message}"), "run doctor again");
+            return Ok(Vec::new());
+        }
+    };
     let pem = STANDARD.decode(text(&secret, "/data/ca.crt")).unwrap_or_default();
     let roots = read_bundle(&pem).certificates;
     if roots.is_empty() {
@@ -108,25 +121,26 @@ fn bundle(visit: &mut Visit, entry: &str, hook: &Value, roots: &[RootCertificate
 
 /// What somebody has changed in an entry: Pods that it leaves out are not injected, and objects that it leaves out are stored
 /// unjudged. Whom it calls is another check.
-fn as_rendered(visit: &mut Visit, entry: &str, hook: &Value, wanted: &Value) {
+fn as_rendered(visit: &mut Visit, (kind, entry): (&str, &str), hook: &Value, wanted: &Value) {
     let name = format!("entry {entry}");
-    let fields = wanted.as_object().into_iter().flatten().filter(|(key, _)| *key != "clientConfig");
-    // What a selector says besides leaves out more.
-    let same = |key: &str, value: &Value| match key {
-        "namespaceSelector" | "objectSelector" => hook[key] == *value,
-        _ => policies::holds(&hook[key], value),
-    };
-    let other = fields.filter(|(key, value)| !same(key, value));
-    let mut other: Vec<&str> = other.map(|(key, _)| key.as_str()).collect();
-    let path = "/clientConfig/service/path";
-    if hook.pointer("/clientConfig/service").is_some() && text(hook, path) != text(wanted, path) {
-        other.push("clientConfig.service.path");
-    }
+    let other = changed(hook, wanted);
     if other.is_empty() {
         return visit.ok(&name, "is as this version renders it");
     }
-    let remedy = format!("{APPLY} of this version (or what you rendered in its place)");
-    visit.finding(&name, format!("not as this version renders it: {}", other.join(", ")), remedy);
+    let edit = format!("kubectl edit {} {}", kind.to_lowercase(), keys::WEBHOOK_CONFIGURATION);
+    let seen = format!("not as this version renders it: {}", other.join(", "));
+    visit.finding(&name, seen, policies::remedy(APPLY, &[edit]));
+}
+
+/// The fields of an entry that are not as rendered.
+fn changed(hook: &Value, wanted: &Value) -> Vec<String> {
+    let mut changed = policies::differences(hook, wanted, &NARROWING);
+    changed.retain(|field| field != "clientConfig");
+    let path = "/clientConfig/service/path";
+    if hook.pointer("/clientConfig/service").is_some() && text(hook, path) != text(wanted, path) {
+        changed.push("clientConfig.service.path".to_owned());
+    }
+    changed
 }
 
 /// Selectors that match our own or Kubernetes' namespaces could keep the cluster from ever starting us again.
@@ -185,7 +199,8 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
         (Seen::Is(policy), Seen::Is(_)) => policy,
         (Seen::Hidden, _) | (_, Seen::Hidden) => return Ok(()),
         _ => {
-            let remedy = "kubectl apply -f manifests/install-gate.yaml (1.36 and later), or install.yaml";
+            let remedy =
+                format!("{APPLY}: mode gate with --failure-mode gate, which needs Kubernetes 1.36, mode fail without");
             let seen = "failurePolicy is Ignore and the gate policy is not in force: Pods would start unprotected";
             visit.finding(name, seen, remedy);
             return Ok(());
@@ -196,8 +211,7 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
         && constraints["objectSelector"] == hook["objectSelector"]
         && policy["spec"]["matchConditions"] == hook["matchConditions"];
     if !same {
-        let remedy = "kubectl apply -f manifests/install-gate.yaml, which renders both from one value";
-        visit.finding(name, "gate policy and webhook do not select the same Pods", remedy);
+        visit.finding(name, "gate policy and webhook do not select the same Pods", APPLY);
         return Ok(());
     }
     let path = format!("/api/v1/namespaces/{}/serviceaccounts/{}", visit.operator, keys::GATE);
@@ -292,5 +306,46 @@ fn injected(visit: &mut Visit, name: &str, pod: &Value, took: Duration) {
         );
     } else {
         visit.ok(name, format!("came back injected after {milliseconds} ms; nothing was stored"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::render::{FailureMode, Install};
+
+    #[test]
+    fn whatever_has_an_entry_be_asked_less_is_a_change_also_where_nothing_is_rendered() {
+        let rendered = webhooks::objects(&Install::new(FailureMode::Fail, "own", ""));
+        let entries: Vec<&Value> = rendered.iter().flat_map(|one| one["webhooks"].as_array().unwrap()).collect();
+        for entry in &entries {
+            assert!(changed(entry, entry).is_empty(), "{entry}");
+        }
+        let with = |name: &str, path: &str, value: Value| {
+            let entry = entries.iter().find(|entry| entry["name"] == name).unwrap();
+            let mut hook = (*entry).clone();
+            let (parent, member) = path.rsplit_once('/').unwrap();
+            hook.pointer_mut(parent).unwrap()[member] = value;
+            changed(&hook, entry)
+        };
+        let never = json!([{"name": "x", "expression": "false"}]);
+        for (name, path, value, says) in [
+            (keys::WEBHOOK_TRUST, "/matchConditions", never.clone(), "matchConditions"),
+            (keys::WEBHOOK_INJECT, "/matchConditions", never, "matchConditions"),
+            (keys::WEBHOOK_INJECT, "/objectSelector/matchLabels", json!({"team": "x"}), "objectSelector"),
+            (keys::WEBHOOK_AGENT, "/namespaceSelector", json!({"matchLabels": {"team": "x"}}), "namespaceSelector"),
+            (keys::WEBHOOK_AGENT, "/rules/0/operations", json!(["CREATE"]), "rules"),
+            (keys::WEBHOOK_AGENT, "/failurePolicy", json!("Ignore"), "failurePolicy"),
+            (keys::WEBHOOK_AGENT, "/clientConfig/service/path", json!("/other"), "clientConfig.service.path"),
+        ] {
+            assert_eq!(with(name, path, value), [says], "{name} {path}");
+        }
+        for (name, path, value) in [
+            (keys::WEBHOOK_TRUST, "/matchConditions", json!([])),
+            (keys::WEBHOOK_AGENT, "/clientConfig/caBundle", json!("eA==")),
+            (keys::WEBHOOK_AGENT, "/clientConfig/service/port", json!(8443)),
+        ] {
+            assert_eq!(with(name, path, value), [""; 0], "{name} {path}");
+        }
     }
 }

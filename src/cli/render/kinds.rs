@@ -71,7 +71,8 @@ impl Kinds {
     }
 }
 
-const GATEWAY: &str = "gateway.networking.k8s.io";
+/// API group of the Gateway API.
+pub(super) const GATEWAY: &str = "gateway.networking.k8s.io";
 const TEKTON: &str = "tekton.dev";
 /// The name that `kaos.gateway.name` has without being set.
 const GATEWAY_NAME: &str = "kaos-gateway";

@@ -95,12 +95,23 @@ pub fn compat(install: &Install) -> Vec<Value> {
 /// Kind and name of everything that [`objects`] are in a failure mode, for whoever looks whether it is there.
 #[must_use]
 pub fn installed(failure_mode: FailureMode) -> Vec<(Guard, String)> {
-    let all = objects(&Install::new(failure_mode, keys::OPERATOR_NAMESPACE, ""));
+    named(&objects(&Install::new(failure_mode, keys::OPERATOR_NAMESPACE, "")))
+}
+
+/// The same of [`compat`], which has to be there while the kinds of that group are served.
+#[must_use]
+pub fn installed_compat() -> Vec<(Guard, String)> {
+    named(&compat(&Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, "")))
+}
+
+/// Kind and name of these policies and bindings.
+#[must_use]
+pub fn named(objects: &[Value]) -> Vec<(Guard, String)> {
     let of = |object: &Value| {
         let (kind, name) = (object["kind"].as_str()?, object["metadata"]["name"].as_str()?);
         Some((Guard::ALL.into_iter().find(|guard| guard.as_str() == kind)?, name.to_owned()))
     };
-    all.iter().filter_map(of).collect()
+    objects.iter().filter_map(of).collect()
 }
 
 /// Every policy that binds our own accounts, with what it says of them.

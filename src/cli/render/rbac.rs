@@ -9,8 +9,11 @@ use k8s_openapi::api::rbac::v1::{
 };
 use serde_json::Value;
 
-use super::kinds::Kinds;
+use super::kinds::{self, Kinds};
+use super::platform::KEY_PLATFORM;
 use super::{FailureMode, Install, metadata, object};
+use crate::config::cards::BundleConfigMap;
+use crate::config::schema::Platform;
 use crate::controllers::rbac::ASKS;
 use crate::domain::keys;
 use crate::server::guards::Kind as Guard;
@@ -190,23 +193,70 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
     let mut needed = rights(install.failure_mode);
     needed.retain(|right| install.kinds.needs(right));
     objects.extend(bound(install, role, role.name(), &needed));
+    if role == Role::Controllers {
+        let bundle = named_by(install).filter(|bundle| is_elsewhere(install, bundle));
+        objects.extend(bundle.into_iter().flat_map(|bundle| trust_bundle(install, &bundle)));
+    }
     objects
+}
+
+/// Name of the Role by which the controllers read a trust bundle that none of their other rights reaches.
+pub const TRUST_BUNDLE: &str = "drawbridge-trust-bundle";
+/// What is asked of its ConfigMap, which is followed by name (`server::trust_bundles`).
+pub const TRUST_BUNDLE_VERBS: [&str; 3] = ["get", "list", "watch"];
+
+/// The trust bundle's ConfigMap that the platform file of an installation names.
+fn named_by(install: &Install) -> Option<BundleConfigMap> {
+    // A file that cannot be understood names nothing: `render` refuses it before.
+    let platform = Platform::parse(install.platform_file.as_deref()?, KEY_PLATFORM).ok()?;
+    platform.cards().bundle.config_map
+}
+
+/// Whether a trust bundle lies where the controllers do not read every ConfigMap anyway.
+fn is_elsewhere(install: &Install, bundle: &BundleConfigMap) -> bool {
+    !install.namespaces.is_empty() && places(install).iter().all(|(namespace, _)| *namespace != bundle.namespace)
+}
+
+/// Role and binding by which the controllers read that one ConfigMap.
+#[must_use]
+pub fn trust_bundle(install: &Install, bundle: &BundleConfigMap) -> Vec<Value> {
+    let rule = PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resources: Some(vec!["configmaps".to_owned()]),
+        resource_names: Some(vec![bundle.name.clone()]),
+        verbs: TRUST_BUNDLE_VERBS.map(str::to_owned).to_vec(),
+        ..PolicyRule::default()
+    };
+    let named = || metadata(TRUST_BUNDLE, Some(&bundle.namespace));
+    vec![
+        object(&NamespacedRole { metadata: named(), rules: Some(vec![rule]) }),
+        object(&RoleBinding {
+            metadata: named(),
+            role_ref: reference("Role", TRUST_BUNDLE),
+            subjects: Some(vec![subject(install, Role::Controllers)]),
+        }),
+    ]
+}
+
+/// The account of a process, as a binding names it.
+fn subject(install: &Install, role: Role) -> Subject {
+    Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: role.name().to_owned(),
+        namespace: Some(install.namespace.clone()),
+        ..Subject::default()
+    }
+}
+
+/// What a binding gives.
+fn reference(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: "rbac.authorization.k8s.io".to_owned(), kind: kind.to_owned(), name: name.to_owned() }
 }
 
 /// Roles of that name with the rights of a process among `rights`, and their bindings.
 #[must_use]
 pub fn bound(install: &Install, role: Role, name: &str, rights: &[Right]) -> Vec<Value> {
-    let subject = Subject {
-        kind: "ServiceAccount".to_owned(),
-        name: role.name().to_owned(),
-        namespace: Some(install.namespace.clone()),
-        ..Subject::default()
-    };
-    let reference = |kind: &str| RoleRef {
-        api_group: "rbac.authorization.k8s.io".to_owned(),
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-    };
+    let subject = subject(install, role);
     let mut objects = vec![
         object(&ClusterRole {
             metadata: metadata(name, None),
@@ -215,7 +265,7 @@ pub fn bound(install: &Install, role: Role, name: &str, rights: &[Right]) -> Vec
         }),
         object(&ClusterRoleBinding {
             metadata: metadata(name, None),
-            role_ref: reference("ClusterRole"),
+            role_ref: reference("ClusterRole", name),
             subjects: Some(vec![subject.clone()]),
         }),
     ];
@@ -225,7 +275,7 @@ pub fn bound(install: &Install, role: Role, name: &str, rights: &[Right]) -> Vec
         objects.push(object(&NamespacedRole { metadata: metadata(name, Some(namespace)), rules }));
         objects.push(object(&RoleBinding {
             metadata: metadata(name, Some(namespace)),
-            role_ref: reference("Role"),
+            role_ref: reference("Role", name),
             subjects: Some(vec![subject.clone()]),
         }));
     }
@@ -273,6 +323,9 @@ pub const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
 /// What `status`, `explain`, `card` and `doctor` read, for people who look and change nothing. No Secrets; `doctor` besides asks what our
 /// accounts may do, and creates a Pod with a dry run only for those who may create Pods.
+///
+/// The kinds of the compatible group are among it, installed or not: whoever has no right on a kind is told that it may not be read, also where
+/// the API server does not serve it.
 #[must_use]
 pub fn diagnosis(kinds: Kinds) -> Value {
     const READ: &[&str] = &["get", "list", "watch"];
@@ -295,6 +348,7 @@ pub fn diagnosis(kinds: Kinds) -> Value {
         rule("policy.networking.k8s.io", &["clusternetworkpolicies"], READ),
         rule("apiextensions.k8s.io", &["customresourcedefinitions"], READ),
         rule("tekton.dev", &["pipelineruns", "taskruns"], READ),
+        rule(kinds::GATEWAY, &["gateways", "httproutes"], READ),
         rule(
             "admissionregistration.k8s.io",
             &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -304,7 +358,8 @@ pub fn diagnosis(kinds: Kinds) -> Value {
     ];
     let policies: Vec<&str> = Guard::ALL.into_iter().filter(|kind| !kind.is_webhook()).map(Guard::plural).collect();
     rules.push(rule("admissionregistration.k8s.io", &policies, READ));
-    let ours = Kind::ALL.iter().map(|kind| kind.descriptor()).filter(|kind| kind.origin == KindOrigin::Ours);
+    let is_ours = |kind: &&Descriptor| matches!(kind.origin, KindOrigin::Ours | KindOrigin::Compat);
+    let ours = Kind::ALL.iter().map(|kind| kind.descriptor()).filter(is_ours);
     rules.extend(ours.map(|kind| rule(kind.group, &[kind.plural], READ)));
     rules.retain(|rule| rule.api_groups.iter().flatten().all(|group| kinds.serves(group)));
     object(&ClusterRole {

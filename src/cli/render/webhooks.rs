@@ -10,6 +10,7 @@ use super::kinds::Kinds;
 use super::selectors::{self, Reach};
 use super::{FailureMode, Install, metadata, object};
 use crate::api::{agent_kagenti_dev, beeai_dev, kaos_tools};
+use crate::config::trust::Trust;
 use crate::domain::keys;
 use crate::server::guards::Kind as Guard;
 
@@ -28,19 +29,41 @@ pub fn installed() -> [(Guard, String); 2] {
     Guard::WEBHOOKS.map(|kind| (kind, keys::WEBHOOK_CONFIGURATION.to_owned()))
 }
 
-/// The command that puts them back.
+/// The command that puts them back. The shipped file also holds every policy, rendered for the shipped namespace, for all namespaces and kinds,
+/// and for a platform file that enforces no trust: over another installation it would undo that one.
+///
+/// `trust`: what the platform file in force says of it, `None` where nobody knows; that of `install` counts for nothing here, and an empty
+/// namespace is one that nobody knows.
 #[must_use]
-pub fn repair(mode: FailureMode, some_namespaces: bool) -> String {
-    let file = match mode {
-        FailureMode::Fail => "manifests/webhooks/fail.yaml",
-        FailureMode::Gate => "manifests/webhooks/gate.yaml",
-    };
-    match some_namespaces {
-        false => format!("`kubectl apply -f {file}` (of the installed version)"),
-        true => {
-            "`kubectl apply` of what `drawbridge render --watch-namespaces …` printed for this installation".to_owned()
-        }
+pub fn repair(install: &Install, trust: Option<&Trust>) -> String {
+    let mut flags = Vec::new();
+    match install.namespace.as_str() {
+        keys::OPERATOR_NAMESPACE => {}
+        "" => flags.push("--namespace NAME".to_owned()),
+        namespace => flags.push(format!("--namespace {namespace}")),
     }
+    if !install.namespaces.is_empty() {
+        flags.push("--watch-namespaces NAMES".to_owned());
+    }
+    flags.extend(install.kinds.argument());
+    if trust.is_none_or(|trust| trust.default.enforces() || trust.floor.enforces()) {
+        flags.push("--platform-file FILE".to_owned());
+    }
+    match (flags.is_empty(), install.failure_mode) {
+        (true, FailureMode::Fail) => return shipped("manifests/webhooks/fail.yaml"),
+        (true, FailureMode::Gate) => return shipped("manifests/webhooks/gate.yaml"),
+        (false, FailureMode::Fail) => {}
+        (false, FailureMode::Gate) => flags.insert(0, "--failure-mode gate".to_owned()),
+    }
+    format!(
+        "`kubectl apply` of what `drawbridge render {} …` printed for this installation (docs/tasks/upgrade.md says how to take its flags and \
+         settings along)",
+        flags.join(" ")
+    )
+}
+
+fn shipped(file: &str) -> String {
+    format!("`kubectl apply -f {file}` (of the installed version)")
 }
 
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {

@@ -19,8 +19,9 @@ use super::versions::Versions;
 use crate::adapters::card::{Cards, InForce, Judging, SignedCards};
 use crate::adapters::http::PodAddresses;
 use crate::adapters::tools::ToolServers;
-use crate::cli::render::{FailureMode, policies, webhooks};
+use crate::cli::render::{FailureMode, Install, policies, webhooks};
 use crate::cluster::client as clients;
+use crate::cluster::keeper::Keeper;
 use crate::cluster::lease::{self, Writer};
 use crate::cluster::watch::Watching;
 use crate::controllers::agent_card::metrics::CardMetrics;
@@ -29,9 +30,10 @@ use crate::crypto::Bundles;
 use crate::domain::keys;
 use crate::server::certs::{
     CertManagerSecret, CertManagerSecretConfig, CertificateMetrics, ClientAuthorities, ClientVerifier, Context, Events,
-    Files, Lifetimes, Listener, Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig, covered,
+    Files, Installed, Lifetimes, Listener, Publication, Publisher, Resolver, SelfManaged, SelfManagedConfig, covered,
 };
 use crate::server::config_watch::{self, ConfigMetrics, ConfigWatch, Settings};
+use crate::server::guards::watch::{Repair, served as served_kind};
 use crate::server::guards::{GuardMetrics, Guards};
 use crate::server::health::{Latch, Readiness};
 use crate::server::listener::{self, Limits, Server, tls};
@@ -43,7 +45,7 @@ use crate::server::tasks::Tasks;
 use crate::server::telemetry::metrics::{Metrics, Name};
 use crate::server::trust_bundles::{self, BundleMetrics};
 use crate::server::{admin, clock, descriptors};
-use crate::store::UsedBy;
+use crate::store::{Kind, UsedBy};
 
 /// How long a root must have been in every bundle before a pair of cert-manager's depends on it, in milliseconds.
 const SETTLE: i64 = 10_000;
@@ -140,9 +142,10 @@ impl Wiring {
         let context = self.certificate_context(listener.clone())?;
         let clients = self.start_clients(&mut running, &context)?;
         let (source, publisher) = self.certificates(&resolver, elected.as_ref(), context)?;
-        self.start_guards(&mut running, listener, publisher.as_ref());
+        let heard_of = publisher.as_ref().map(Publisher::installed);
         self.start_certificates(&mut running, source, publisher, &resolver);
-        self.start_cluster(&mut running, elected)?;
+        let keeper = self.start_cluster(&mut running, elected)?;
+        self.start_guards(&mut running, listener, (heard_of, &keeper));
         self.start_servers(running, resolver, clients)
     }
 
@@ -163,12 +166,18 @@ impl Wiring {
     /// Notices about certificates become Events where this process may write some; else they stand in the log.
     fn start_events(&self, running: &mut Running, writer: &Writer) -> Listener {
         let (listener, events) = Events::new(writer.clone());
+        let events = events.at_home(&self.args.namespace);
         running.finishing.spawn("certificate-events", never_fails(events.run(self.shutdown.clone())));
         listener
     }
 
-    /// Looks after the policies that the manifests install.
-    fn start_guards(&self, running: &mut Running, listener: Option<Listener>, publisher: Option<&Publisher>) {
+    /// Looks after the policies that the manifests install, those of the compatible group while that is served.
+    fn start_guards(
+        &self,
+        running: &mut Running,
+        listener: Option<Listener>,
+        (heard_of, keeper): (Option<watch::Receiver<Installed>>, &Keeper),
+    ) {
         let metrics = GuardMetrics::default();
         self.metrics.register(|registry| metrics.register(registry));
         let listener = listener.unwrap_or_else(|| Arc::new(|_| {}));
@@ -177,11 +186,20 @@ impl Wiring {
         let installed = policies::installed(self.args.failure_mode).into_iter();
         let installed = installed.filter(|(kind, _)| controls || !kind.is_mutating());
         let installed = installed.chain(webhooks::installed()).collect();
-        let repair = webhooks::repair(self.args.failure_mode, !self.args.watch_namespaces.0.is_empty());
         let cluster = (self.client.clone(), self.watching.clone());
-        let guards = Guards::new(cluster, (listener, metrics), &self.args.namespace, (installed, repair));
-        let guards = guards.hearing(publisher.map(Publisher::installed));
+        let guards = Guards::new(cluster, (listener, metrics), &self.args.namespace, (installed, self.repair()));
+        let guards = guards.hearing(heard_of);
+        let guards = guards.with_group(policies::installed_compat(), served_kind(keeper, Kind::BeeaiCompatAgent));
         running.endless.spawn("policies", never_fails(guards.run()));
+    }
+
+    /// The command that puts webhook configurations back, for this installation and the platform file that is in force by then.
+    fn repair(&self) -> Repair {
+        let mut install = Install::new(self.args.failure_mode, &*self.args.namespace, "");
+        install.namespaces.clone_from(&self.args.watch_namespaces.0);
+        install.kinds = self.args.kinds;
+        let settings = self.settings.clone();
+        Box::new(move || webhooks::repair(&install, Some(&settings.borrow().platform.cards().trust)))
     }
 
     fn certificate_context(&self, listener: Option<Listener>) -> anyhow::Result<Context> {
@@ -265,16 +283,16 @@ impl Wiring {
         }
         let Some(publisher) = publisher else { return };
         if serves {
-            let published = |publication: &Publication| *publication == Publication::Published;
             let latch = self.readiness.latch("bundle");
-            release_when(finishing, &self.shutdown, publisher.publication(), published, latch);
+            release_when(finishing, &self.shutdown, publisher.publication(), Publication::is_settled, latch);
             let trusted = covered(publisher.publication(), self.readiness.condition("trust"));
             finishing.spawn("trust", never_fails(trusted));
         }
         finishing.spawn("bundle", never_fails(publisher.run(shutdown)));
     }
 
-    fn start_cluster(&self, running: &mut Running, elected: Option<Elected>) -> anyhow::Result<()> {
+    /// What is known of the cluster is in the keeper.
+    fn start_cluster(&self, running: &mut Running, elected: Option<Elected>) -> anyhow::Result<Arc<Keeper>> {
         let gate = self.args.failure_mode == FailureMode::Gate;
         let needs = match (self.has(Role::Controllers), gate) {
             (false, _) => UsedBy::Every,
@@ -327,7 +345,7 @@ impl Wiring {
                 None => Err("nothing is watched".to_owned()),
             }
         });
-        Ok(())
+        Ok(stores.keeper)
     }
 
     /// Follows the authorities whose SVIDs sign agent cards.

@@ -161,7 +161,8 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     let terminating = terminating::names(&namespaces);
     seen.retain(|namespace, _| !terminating.contains(namespace));
     let trust = trust::rows(cluster, (namespace, &namespaces), (&trusted, operator_namespace), &mut notes).await?;
-    let installation = installation::missing(cluster, !base.scope.watched().is_empty(), &mut notes).await?;
+    let of = (&base.scope, operator_namespace);
+    let installation = installation::missing(cluster, of, &trusted, &mut notes).await?;
     let report = report(cluster, &seen, &base, notes).await?;
     Ok(terminating::left_out(Report { installation, builds, cards, kaos, trust, ..report }, terminating))
 }

@@ -1,7 +1,8 @@
 //! What is known of the policies and webhook configurations, and what there is to say. Pure.
 //!
 //! A policy without its binding refuses nothing, and a binding without its policy neither: each is a guard by itself. One that is back
-//! within [`MOMENT`] was replaced (`kubectl replace --force`, Helm): it counts as missing meanwhile, and nobody is alarmed.
+//! within [`MOMENT`] was replaced (`kubectl replace --force`, Helm): it counts as missing meanwhile, and nobody is alarmed. Those of a group of
+//! kinds have to be there only while the API server serves it, and count as missing once it is told.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,9 @@ use crate::domain::reason::Reason;
 pub const MOMENT: Duration = Duration::from_secs(2);
 /// The same of a webhook configuration, without which nothing is asked of anybody.
 pub const MOMENT_OF_WEBHOOKS: Duration = Duration::from_millis(900);
+/// The same of what comes and goes with a group of kinds: whoever removes a group deletes its definitions first, and that these are gone is
+/// certain only after half a minute.
+pub const MOMENT_OF_A_GROUP: Duration = Duration::from_secs(60);
 
 /// What is watched over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,10 +128,23 @@ pub enum Said {
     Back(Kind, String, Duration),
 }
 
+impl Said {
+    /// What it is about.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Said::Absent(kind, _) | Said::Lost(kind, _) | Said::Replaced(kind, ..) | Said::Back(kind, ..) => *kind,
+        }
+    }
+}
+
 /// The guards.
 #[derive(Debug)]
 pub struct Plan {
     installed: Vec<(Kind, String)>,
+    /// Names of those among them that have to be there only while their group is served.
+    group: BTreeSet<String>,
+    is_served: bool,
     /// The kinds that were listed whole.
     listed: BTreeSet<Kind>,
     missing: BTreeMap<(Kind, String), Missing>,
@@ -144,7 +161,29 @@ impl Plan {
     /// For these objects.
     #[must_use]
     pub fn new(installed: Vec<(Kind, String)>) -> Self {
-        Self { installed, listed: BTreeSet::new(), missing: BTreeMap::new() }
+        let (group, listed, missing) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        Self { installed, group, is_served: false, listed, missing }
+    }
+
+    /// For these as well, while the group that they belong to is served: nobody has said so yet.
+    #[must_use]
+    pub fn with_group(mut self, group: Vec<(Kind, String)>) -> Self {
+        self.group.extend(group.iter().map(|(_, name)| name.clone()));
+        self.installed.extend(group);
+        self
+    }
+
+    /// Whether that is one of the group.
+    #[must_use]
+    pub fn is_of_group(&self, name: &str) -> bool {
+        self.group.contains(name)
+    }
+
+    /// The group is served from now on, or no longer.
+    pub fn serve(&mut self, is_served: bool, now: Duration) {
+        self.is_served = is_served;
+        let of_group = self.missing.iter_mut().filter(|((_, name), _)| self.group.contains(name));
+        of_group.for_each(|(_, missing)| *missing = Missing { since: now, is_told: false });
     }
 
     /// The kinds that there is anything of.
@@ -163,7 +202,7 @@ impl Plan {
         for name in names {
             match found.contains(&name) {
                 true => said.extend(self.found(kind, name, now)),
-                false if first => {
+                false if first && !self.is_of_group(&name) => {
                     self.missing.insert((kind, name.clone()), Missing { since: now, is_told: true });
                     absent.push(name);
                 }
@@ -186,33 +225,46 @@ impl Plan {
 
     /// Those that have been gone for their moment now, each once.
     pub fn overdue(&mut self, now: Duration) -> Vec<Said> {
-        let untold = self
-            .missing
-            .iter_mut()
-            .filter(|((kind, _), missing)| !missing.is_told && missing.since + kind.moment() <= now);
-        untold
-            .map(|((kind, name), missing)| {
+        let due = |(of, missing): &(&(Kind, String), &Missing)| self.due(of, **missing).is_some_and(|due| due <= now);
+        let due: Vec<_> = self.missing.iter().filter(due).map(|(of, _)| of.clone()).collect();
+        let mut said = Vec::new();
+        for (kind, name) in due {
+            if let Some(missing) = self.missing.get_mut(&(kind, name.clone())) {
                 missing.is_told = true;
-                Said::Lost(*kind, name.clone())
-            })
-            .collect()
+                said.push(Said::Lost(kind, name));
+            }
+        }
+        said
     }
 
     /// When to ask for [`Plan::overdue`] next.
     #[must_use]
     pub fn next(&self) -> Option<Duration> {
-        let untold = self.missing.iter().filter(|(_, missing)| !missing.is_told);
-        untold.map(|((kind, _), missing)| missing.since + kind.moment()).min()
+        self.missing.iter().filter_map(|(of, missing)| self.due(of, *missing)).min()
     }
 
     /// How many are known to be missing.
     #[must_use]
     pub fn missing(&self, kind: Kind) -> usize {
-        self.missing.keys().filter(|(of, _)| *of == kind).count()
+        let counts = |name: &str, missing: &Missing| missing.is_told || !self.is_of_group(name);
+        self.missing.iter().filter(|((of, name), missing)| *of == kind && counts(name, missing)).count()
+    }
+
+    /// When it is to be told that this one is missing; `None`: it was, or nobody misses it.
+    fn due(&self, (kind, name): &(Kind, String), missing: Missing) -> Option<Duration> {
+        match missing.is_told {
+            true => None,
+            false if !self.is_of_group(name) => Some(missing.since + kind.moment()),
+            false => self.is_served.then(|| missing.since + MOMENT_OF_A_GROUP),
+        }
     }
 
     fn found(&mut self, kind: Kind, name: String, now: Duration) -> Option<Said> {
         let Missing { since, is_told } = self.missing.remove(&(kind, name.clone()))?;
+        if !is_told && self.is_of_group(&name) {
+            // Perhaps it was never there.
+            return None;
+        }
         let after = now.saturating_sub(since);
         Some(if is_told { Said::Back(kind, name, after) } else { Said::Replaced(kind, name, after) })
     }
@@ -286,5 +338,46 @@ mod tests {
         );
         assert_eq!(plan.overdue(at(7)), [Said::Lost(Kind::Binding, "a".to_owned())]);
         assert_eq!((plan.missing(Kind::Binding), plan.missing(Kind::Policy)), (1, 0));
+    }
+
+    /// A policy of a group with its binding, beside those of the installation.
+    fn with_group() -> Plan {
+        plan().with_group([Kind::Policy, Kind::Binding].map(|kind| (kind, "of-group".to_owned())).into())
+    }
+
+    #[test]
+    fn what_a_group_needs_is_missed_only_while_the_group_is_served() {
+        let at = Duration::from_secs;
+        let mut plan = with_group();
+        assert_eq!(plan.listed(Kind::Policy, &names(&["a", "b"]), at(0)), [], "nobody serves the group");
+        assert_eq!((plan.missing(Kind::Policy), plan.next()), (0, None));
+        assert_eq!(plan.changed(Kind::Policy, "of-group", true, at(50)), None, "it was never there, so it is not back");
+        // It is deleted while the group is served: told after its moment, and counted from then on.
+        plan.serve(true, at(100));
+        assert_eq!(plan.changed(Kind::Policy, "of-group", false, at(110)), None);
+        assert_eq!((plan.overdue(at(169)), plan.missing(Kind::Policy), plan.next()), (vec![], 0, Some(at(170))));
+        assert_eq!(plan.overdue(at(170)), [Said::Lost(Kind::Policy, "of-group".to_owned())]);
+        assert_eq!((plan.missing(Kind::Policy), plan.next()), (1, None));
+        let back = Said::Back(Kind::Policy, "of-group".to_owned(), at(70));
+        assert_eq!(plan.changed(Kind::Policy, "of-group", true, at(180)), Some(back));
+        assert_eq!(plan.missing(Kind::Policy), 0);
+    }
+
+    #[test]
+    fn a_group_that_is_removed_takes_what_it_needed_with_it_and_alarms_nobody() {
+        let at = Duration::from_secs;
+        let mut plan = with_group();
+        plan.listed(Kind::Binding, &names(&["a", "b", "of-group"]), at(0));
+        plan.serve(true, at(1));
+        plan.changed(Kind::Binding, "of-group", false, at(10));
+        plan.serve(false, at(45));
+        assert_eq!((plan.overdue(at(500)), plan.next(), plan.missing(Kind::Binding)), (vec![], None, 0));
+        // It is there again without its binding.
+        plan.serve(true, at(600));
+        assert_eq!((plan.overdue(at(659)), plan.next()), (vec![], Some(at(660))));
+        assert_eq!(plan.overdue(at(660)), [Said::Lost(Kind::Binding, "of-group".to_owned())]);
+        // And goes for good after that was told.
+        plan.serve(false, at(700));
+        assert_eq!((plan.missing(Kind::Binding), plan.next()), (0, None));
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::sync::Arc;
 
-use futures::future::{join, join_all};
+use futures::future::{join_all, join3};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
@@ -16,10 +17,23 @@ use tokio::time::Instant;
 
 use super::plan::{Kind, Plan, Said};
 use crate::api::event::Regarding;
+use crate::cluster::keeper::{Keeper, Witness};
 use crate::cluster::watch::follow::{Following, Selection, Step};
 use crate::cluster::watch::{Trouble, Watching};
 use crate::domain::keys;
 use crate::server::certs::{Installed, Listener, Notice};
+use crate::store::{Change, Kind as StoreKind, Reach, Store, Taken};
+
+/// What puts back what is missing of an installation, or is not as it was rendered: a shipped manifest would have the settings, the names and
+/// the image that are shipped.
+pub const APPLY: &str = "apply what `drawbridge render` prints for this installation (docs/tasks/upgrade.md says how to take its flags and \
+                         settings along)";
+/// The same for what comes with the group of the original BeeAI operator.
+pub const APPLY_COMPAT: &str =
+    "apply what `drawbridge render --beeai-compat` prints with the flags of this installation";
+
+/// The command that puts webhook configurations back, asked for when it is told: settings change while a process runs.
+pub type Repair = Box<dyn Fn() -> String + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 enum Part {
@@ -85,10 +99,11 @@ pub struct Guards {
     metrics: GuardMetrics,
     /// The Deployment that Events are told about.
     operator: Regarding,
-    /// The command that puts webhook configurations back.
-    repair: String,
+    repair: Repair,
     /// Who watches webhook configurations already; without, they are watched here.
     heard_of: Option<watch::Receiver<Installed>>,
+    /// Whether the group is served whose policies are looked after as well.
+    served: Option<watch::Receiver<bool>>,
     plan: Mutex<Plan>,
     /// Something is missing since now.
     missed: Notify,
@@ -109,7 +124,7 @@ impl Guards {
         (client, watching): (Client, Watching),
         (listener, metrics): (Listener, GuardMetrics),
         namespace: &str,
-        (installed, repair): (Vec<(Kind, String)>, String),
+        (installed, repair): (Vec<(Kind, String)>, Repair),
     ) -> Self {
         let operator = Regarding {
             api_version: "apps/v1".to_owned(),
@@ -120,7 +135,8 @@ impl Guards {
         };
         let plan = Mutex::new(Plan::new(installed));
         let (missed, begun) = (Notify::new(), Instant::now());
-        Self { client, watching, listener, metrics, operator, repair, heard_of: None, plan, missed, begun }
+        let (heard_of, served) = (None, None);
+        Self { client, watching, listener, metrics, operator, repair, heard_of, served, plan, missed, begun }
     }
 
     /// Hears of webhook configurations from who watches them, so that nothing is watched twice.
@@ -129,11 +145,19 @@ impl Guards {
         Self { heard_of, ..self }
     }
 
+    /// Looks after these as well, while their group is served.
+    #[must_use]
+    pub fn with_group(self, group: Vec<(Kind, String)>, served: watch::Receiver<bool>) -> Self {
+        let plan = Mutex::new(self.plan.into_inner().with_group(group));
+        Self { plan, served: Some(served), ..self }
+    }
+
     /// Never ends, unless there is nothing to look at.
     pub async fn run(self) {
         let kinds = self.plan.lock().kinds();
         if !kinds.is_empty() {
-            join(join_all(kinds.into_iter().map(|kind| self.look_after(kind))), self.tell_what_stays_gone()).await;
+            let kinds = join_all(kinds.into_iter().map(|kind| self.look_after(kind)));
+            join3(kinds, self.tell_what_stays_gone(), self.hear_of_the_group()).await;
         }
     }
 
@@ -142,7 +166,9 @@ impl Guards {
             let missed = self.missed.notified();
             let (said, next) = {
                 let mut plan = self.plan.lock();
-                (plan.overdue(self.begun.elapsed()), plan.next())
+                let said = plan.overdue(self.begun.elapsed());
+                said.iter().for_each(|said| self.metrics.set(said.kind(), plan.missing(said.kind())));
+                (said, plan.next())
             };
             said.into_iter().for_each(|said| self.tell(said));
             match next {
@@ -151,6 +177,31 @@ impl Guards {
                     () = missed => {}
                 },
                 None => missed.await,
+            }
+        }
+    }
+
+    /// Takes in whether the group is served.
+    async fn hear_of_the_group(&self) {
+        let Some(mut served) = self.served.clone() else { return };
+        let mut last = false;
+        loop {
+            let now = *served.borrow_and_update();
+            if now != last {
+                last = now;
+                let mut plan = self.plan.lock();
+                plan.serve(now, self.begun.elapsed());
+                if !now {
+                    // What was told of it is missed no longer.
+                    [Kind::Policy, Kind::Binding]
+                        .into_iter()
+                        .for_each(|kind| self.metrics.set(kind, plan.missing(kind)));
+                }
+                self.missed.notify_one();
+            }
+            if served.changed().await.is_err() {
+                // Who told has ended with the process.
+                return;
             }
         }
     }
@@ -246,13 +297,13 @@ impl Guards {
     }
 
     fn tell(&self, said: Said) {
-        let of = match &said {
-            Said::Back(kind, ..) | Said::Replaced(kind, ..) | Said::Absent(kind, _) | Said::Lost(kind, _) => *kind,
-        };
-        let remedy = if of.is_webhook() {
-            format!("put it back with {}, and find in the audit log who deleted it", self.repair)
-        } else {
-            REMEDY.to_owned()
+        let of = said.kind();
+        let remedy = match &said {
+            _ if of.is_webhook() => {
+                format!("put it back with {}, and find in the audit log who deleted it", (self.repair)())
+            }
+            Said::Lost(_, name) if self.plan.lock().is_of_group(name) => format!("{APPLY_COMPAT}, {SEARCH}"),
+            _ => format!("{APPLY}, {SEARCH}"),
         };
         let message = match said {
             Said::Back(kind, name, after) => {
@@ -279,9 +330,44 @@ impl Guards {
     }
 }
 
-/// What to do.
-const REMEDY: &str = "apply the install manifests of this version again (drawbridge doctor shows what differs), and find in the audit \
-                      log who deleted it";
+/// What to do besides.
+const SEARCH: &str = "and find in the audit log who deleted it; drawbridge doctor shows what differs";
+
+/// Whether the API server serves a kind, as whoever watches it knows: not before it was listed.
+#[must_use]
+pub fn served(keeper: &Keeper, kind: StoreKind) -> watch::Receiver<bool> {
+    let (says, of) = watch::channel(false);
+    let says = Arc::new(says);
+    keeper.join(Box::new(Served { kind, says: says.clone() }));
+    keeper.read(|store| take_note(store, kind, &says));
+    of
+}
+
+/// Who is told of it.
+struct Served {
+    kind: StoreKind,
+    says: Arc<watch::Sender<bool>>,
+}
+
+impl Witness for Served {
+    fn before(&mut self, _: &Store, _: &Change, _: bool) {}
+
+    fn after(&mut self, _: &Store, _: &Change, _: Taken) {}
+
+    fn reach(&mut self, store: &Store) {
+        take_note(store, self.kind, &self.says);
+    }
+}
+
+/// A kind that may not be read now says nothing new.
+fn take_note(store: &Store, kind: StoreKind, says: &watch::Sender<bool>) {
+    let now = match store.reach(kind) {
+        Reach::Listed => true,
+        Reach::Absent => false,
+        Reach::Unknown => return,
+    };
+    says.send_if_modified(|last| std::mem::replace(last, now) != now);
+}
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::api::agent_kagenti_dev::AgentRuntime;
+use drawbridge::cli::render::kinds::Kinds;
+use drawbridge::cli::render::{self, FailureMode, Install};
 use drawbridge::domain::keys;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -311,6 +313,59 @@ async fn missing(process: &Drawbridge, part: &str, wanted: f64) -> Result<()> {
     }
 }
 
+/// The shipped file is for the shipped installation: over another one it would have webhooks and policies speak of a namespace that is not there.
+async fn names_the_way_back_of_that_installation(cp: &ControlPlane) -> Result<()> {
+    let says = async |operator: &str, words: &str, is_shipped: bool| -> Result<()> {
+        for command in [&["status", "-A"][..], &["doctor"]] {
+            let (said, code) = drawbridge(cp, &[command, &["--operator-namespace", operator]].concat()).await?;
+            ensure!(said.contains(words) && code == Some(1), "{command:?}: {words:?} is not said: {code:?} {said}");
+            let names = said.contains("kubectl apply -f manifests/webhooks/");
+            ensure!(names == is_shipped, "{command:?} names the shipped file: {names}: {said}");
+        }
+        Ok(())
+    };
+    // Without its Deployments nobody knows where the installation is.
+    says(keys::OPERATOR_NAMESPACE, "drawbridge render --namespace NAME", false).await?;
+    let elsewhere = cp.namespace("elsewhere").await?;
+    let objects = cp.objects().await?;
+    for namespace in [elsewhere.name(), keys::OPERATOR_NAMESPACE] {
+        let install = Install::new(FailureMode::Fail, namespace, "drawbridge.invalid/drawbridge:test");
+        for object in render::parts(&install).into_iter().flat_map(|part| part.objects) {
+            if object["kind"] == "Deployment" {
+                objects.apply(&object.to_string()).await?;
+            }
+        }
+    }
+    says(elsewhere.name(), &format!("drawbridge render --namespace {}", elsewhere.name()), false).await?;
+    says(keys::OPERATOR_NAMESPACE, "kubectl apply -f manifests/webhooks/fail.yaml", true).await
+}
+
+#[tokio::test]
+async fn answers_05_who_serves_some_kinds_alone_is_told_to_render_these() -> Result<()> {
+    let cp = installation::plane(Options::default()).await?;
+    let installing = Installing { kinds: Kinds::Kaos, ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
+    let processes = || installation.webhooks.iter().chain(&installation.controllers);
+    for process in processes() {
+        missing(process, "ValidatingWebhook", 0.0).await?;
+    }
+    let gone = cp.kubectl(cp.admin(), &["delete", "validatingwebhookconfiguration", "drawbridge"], "").await?;
+    ensure!(gone.success, "{gone:?}");
+    for process in processes() {
+        missing(process, "ValidatingWebhook", 1.0).await?;
+    }
+    let events = Api::<Event>::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let told = |event: &Event| {
+        let note = event.message.as_deref().unwrap_or_default();
+        event.reason.as_deref() == Some("WebhookMissing") && note.contains("drawbridge render --kinds=kaos")
+    };
+    wait_until(&events, watcher::Config::default(), |all| all.values().any(told)).await.context("an Event")?;
+    for process in processes() {
+        ensure!(!process.log().contains("manifests/webhooks/"), "{}", process.log());
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn answers_05_a_webhook_configuration_that_is_deleted_is_counted_logged_and_told_with_the_way_back() -> Result<()>
 {
@@ -344,6 +399,7 @@ async fn answers_05_a_webhook_configuration_that_is_deleted_is_counted_logged_an
     let (said, code) = drawbridge(&cp, &["doctor"]).await?;
     let first = said.lines().find(|line| line.contains("finding")).unwrap_or_default();
     ensure!(first.contains("MutatingWebhookConfiguration drawbridge") && code == Some(1), "{code:?} {said}");
+    names_the_way_back_of_that_installation(&cp).await?;
     let mut kept: Value = serde_json::from_str(&kept)?;
     for member in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
         kept["metadata"].as_object_mut().context("metadata")?.remove(member);

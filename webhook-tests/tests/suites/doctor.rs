@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::reference;
-use drawbridge::cli::render::{self, FailureMode, Install};
+use drawbridge::cli::render::{self, FailureMode, Install, compat, platform};
 use drawbridge::domain::keys;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -16,11 +16,12 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use webhook_tests::installation::apply;
@@ -28,6 +29,8 @@ use webhook_tests::pki::Authority;
 use webhook_tests::{
     ControlPlane, Hook, Installation, Installing, Options, dial, hook, installation, programs, wait_for, wait_until,
 };
+
+use crate::builds::stage::define;
 
 /// What the rendered Deployments run; nobody pulls it.
 pub(crate) const IMAGE: &str = "drawbridge.invalid/drawbridge:test";
@@ -143,13 +146,25 @@ pub(crate) async fn deployed(cp: &ControlPlane, install: Install) -> Result<()> 
 
 /// Changes the injecting webhook's configuration behind everybody's back.
 async fn patch(configurations: &Api<MutatingWebhookConfiguration>, operations: Value) -> Result<()> {
+    change(configurations, keys::WEBHOOK_CONFIGURATION, operations).await
+}
+
+/// Changes an object behind everybody's back.
+async fn change<K>(api: &Api<K>, name: &str, operations: Value) -> Result<()>
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
     let operations = Patch::Json::<()>(serde_json::from_value(operations)?);
-    configurations.patch(keys::WEBHOOK_CONFIGURATION, &PatchParams::default(), &operations).await?;
+    api.patch(name, &PatchParams::default(), &operations).await?;
     Ok(())
 }
 
 fn set(path: &str, value: &Value) -> Value {
     json!([{ "op": "add", "path": path, "value": value }])
+}
+
+fn taken_out(path: &str) -> Value {
+    json!([{ "op": "remove", "path": path }])
 }
 
 const BUNDLE: &str = "/webhooks/0/clientConfig/caBundle";
@@ -206,7 +221,8 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
     answers_13_namespaces_without_an_issuer_are_one_finding(&cp).await?;
     healthy(&cp).await.context("nothing is enrolled any more")?;
     broken_objects(&cp, installation.balancer.address().port()).await?;
-    healthy(&cp).await.context("everything is back")
+    healthy(&cp).await.context("everything is back")?;
+    compat_policies(&cp).await
 }
 
 /// What a person may not read is told as that: neither as found, nor as being in order.
@@ -226,8 +242,28 @@ async fn nobody_in_particular(cp: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
+/// The gate policy selects the same Pods as ever, and gates none of them.
+async fn gates_nobody(cp: &ControlPlane) -> Result<()> {
+    let expression = "jsonpath={.spec.mutations[0].jsonPatch.expression}";
+    let get = ["get", "mutatingadmissionpolicy", keys::GATE, "-o", expression];
+    let good = cp.kubectl(cp.admin(), &get, "").await?.stdout;
+    ensure!(good.contains(keys::SCHEDULING_GATE), "{good}");
+    let says = async |expression: &str| -> Result<()> {
+        let operations = set("/spec/mutations/0/jsonPatch/expression", &json!(expression)).to_string();
+        let patch = ["patch", "mutatingadmissionpolicy", keys::GATE, "--type=json", "-p", &operations];
+        let output = cp.kubectl(cp.admin(), &patch, "").await?;
+        ensure!(output.success, "{}", output.stderr);
+        Ok(())
+    };
+    says(r#"[JSONPatch{op: "test", path: "/kind", value: "Pod"}]"#).await?;
+    let words = format!("MutatingAdmissionPolicy {} is not as this version renders it: mutations", keys::GATE);
+    finds(cp, &format!("policy {}", keys::GATE), &words).await?;
+    says(&good).await
+}
+
 /// The parameter of the gate policy is gone, and nobody leads who would write it.
 async fn broken_gate(cp: &ControlPlane, installation: &Installation) -> Result<()> {
+    gates_nobody(cp).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
     installation.controllers[0].pause();
     let none = Patch::Merge(json!({"metadata": {"annotations": {keys::ANNOTATION_GATED_TYPES: null}}}));
@@ -319,6 +355,84 @@ async fn broken_policies(cp: &ControlPlane) -> Result<()> {
         "{:?}",
         visit.findings()
     );
+    bindings.delete("drawbridge-trust-all-pods", &DeleteParams::default()).await?;
+    narrowed_policies(&policies, &bindings, cp).await
+}
+
+/// Policies that say all they are rendered with, and hold nobody: an apply would leave them so, since nobody's manifest says what narrows them.
+async fn narrowed_policies(
+    policies: &Api<ValidatingAdmissionPolicy>,
+    bindings: &Api<ValidatingAdmissionPolicyBinding>,
+    cp: &ControlPlane,
+) -> Result<()> {
+    let never = json!([{"name": "never", "expression": "false"}]);
+    let nobody = json!({"matchLabels": {"team": "nobody"}});
+    for name in ["drawbridge-trust-label", "drawbridge-pod-bindings"] {
+        change(policies, name, set("/spec/matchConditions", &never)).await?;
+    }
+    let selector = "/spec/matchConstraints/namespaceSelector";
+    change(policies, "drawbridge-build-secrets", set(selector, &nobody)).await?;
+    let matched = json!({"namespaceSelector": nobody});
+    for name in ["drawbridge-agent-secrets", "drawbridge-own-workloads"] {
+        change(bindings, name, set("/spec/matchResources", &matched)).await?;
+    }
+    let visit = finds(cp, "policy drawbridge-trust-label", "renders it: matchConditions").await?;
+    for (name, words) in [
+        ("drawbridge-pod-bindings", "renders it: matchConditions"),
+        (
+            "drawbridge-build-secrets",
+            "ValidatingAdmissionPolicy drawbridge-build-secrets is not as this version renders it: matchConstraints",
+        ),
+        ("drawbridge-agent-secrets", "renders it: matchResources"),
+        ("drawbridge-own-workloads", "renders it: matchResources"),
+        ("drawbridge-trust-pods", "there is no ValidatingAdmissionPolicyBinding drawbridge-trust-all-pods"),
+    ] {
+        let name = format!("policy {name}");
+        let told = visit.findings().iter().any(|(found, seen)| *found == name && seen.contains(words));
+        ensure!(told, "{name} with {words:?} is not among {:#?}", visit.findings());
+    }
+    let remedy = visit.remedy("policy drawbridge-agent-secrets");
+    ensure!(remedy.contains("kubectl edit validatingadmissionpolicybinding drawbridge-agent-secrets"), "{remedy}");
+    for name in ["drawbridge-trust-label", "drawbridge-pod-bindings"] {
+        change(policies, name, taken_out("/spec/matchConditions")).await?;
+    }
+    change(policies, "drawbridge-build-secrets", set(selector, &json!({}))).await?;
+    for name in ["drawbridge-agent-secrets", "drawbridge-own-workloads"] {
+        change(bindings, name, taken_out("/spec/matchResources")).await?;
+    }
+    Ok(())
+}
+
+/// The group of the original BeeAI operator comes with policies of its own, which are asked for while it is served.
+async fn compat_policies(cp: &ControlPlane) -> Result<()> {
+    let objects = cp.objects().await?;
+    for object in compat::objects(&Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, "")) {
+        objects.apply(&object.to_string()).await?;
+    }
+    let version = format!("{}/v1", keys::GROUP_BEEAI_COMPAT);
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    loop {
+        let served = objects.client().list_api_group_resources(&version).await;
+        let resources = served.map(|list| list.resources).unwrap_or_default();
+        if ["agents", "agentbuilds"].iter().all(|plural| resources.iter().any(|one| one.name == *plural)) {
+            break;
+        }
+        ensure!(tokio::time::Instant::now() < deadline, "{version} is never served: {resources:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let visit = healthy_with(cp, &["-n", "default"]).await?;
+    let of_group = visit.names().iter().filter(|name| name.starts_with("policy drawbridge-beeai-compat-")).count();
+    ensure!(of_group == 2, "{:?}", visit.names());
+    let name = "drawbridge-beeai-compat-agent-secrets";
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(cp.client().await?);
+    bindings.delete(name, &DeleteParams::default()).await?;
+    let check = format!("policy {name}");
+    let visit = finds(cp, &check, "there is no ValidatingAdmissionPolicyBinding").await?;
+    ensure!(visit.remedy(&check).contains("drawbridge render --beeai-compat"), "{}", visit.remedy(&check));
+    let mut status = Command::new(programs::workspace("drawbridge")?);
+    let status = status.args(["status", "-A", "--kubeconfig"]).arg(cp.admin().kubeconfig()).output().await?;
+    let text = String::from_utf8_lossy(&status.stdout);
+    ensure!(text.contains(&format!("ValidatingAdmissionPolicyBinding {name}")), "{text}");
     Ok(())
 }
 
@@ -364,8 +478,12 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
 
     // By hand: two entries that leave something out.
     patch(&mutating, set("/webhooks/0/objectSelector/matchLabels", &json!({"team": "x"}))).await?;
-    finds(cp, "entry inject.kagenti.io", "objectSelector").await?;
-    patch(&mutating, json!([{"op": "remove", "path": "/webhooks/1"}])).await?;
+    let never = json!([{"name": "never", "expression": "false"}]);
+    patch(&mutating, set("/webhooks/1/matchConditions", &never)).await?;
+    let visit = finds(cp, "entry inject.kagenti.io", "objectSelector").await?;
+    let narrowed = |(name, seen): &(&str, &str)| *name == "entry trust.kagenti.io" && seen.contains("matchConditions");
+    ensure!(visit.findings().iter().any(narrowed), "{:#?}", visit.findings());
+    patch(&mutating, taken_out("/webhooks/1")).await?;
     finds(cp, "MutatingWebhookConfiguration drawbridge", "has no entry").await?;
     apply(&objects, FailureMode::Fail, port).await?;
     wait_for(&mutating, keys::WEBHOOK_CONFIGURATION, |object| {
@@ -448,6 +566,66 @@ async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
     Ok(())
 }
 
+/// What a network plugin is known by.
+fn network_plugin() -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"plural": "felixconfigurations", "singular": "felixconfiguration", "kind": "FelixConfiguration",
+        "listKind": "FelixConfigurationList"});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "felixconfigurations.crd.projectcalico.org"},
+        "spec": {"group": "crd.projectcalico.org", "scope": "Cluster", "names": names, "versions": [version]}})
+}
+
+/// Trust that the platform file enforces stands in policies of the API server as well, which are judged by the file that the cluster has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installation_whose_platform_file_enforces_trust_is_judged_by_that_file() -> Result<()> {
+    let cp = installation::plane(Options::default()).await?;
+    let enforced = "cards: {trust: enforced}\n";
+    let installing = Installing { platform: enforced.to_owned(), ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
+    let install = Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, IMAGE);
+    let file = format!("{}{enforced}", platform::platform_file());
+    let install = Install { platform_file: Some(file), ..install };
+    deployed(&cp, install.clone()).await?;
+    let objects = cp.objects().await?;
+    define(&objects, &network_plugin()).await?;
+    let rendered: Vec<Value> = render::parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    let settings = rendered.iter().find(|object| object["metadata"]["name"] == keys::CONFIG_MAP_PLATFORM);
+    objects.apply(&settings.context("the platform file")?.to_string()).await?;
+
+    // Until the policies are applied as well, they are those of the shipped file.
+    let visit = finds(&cp, "policy drawbridge-trust-types", "renders it: matchConstraints").await?;
+    for name in ["policy drawbridge-trust-pods", "policy drawbridge-trust-networks"] {
+        ensure!(visit.findings().iter().any(|(found, _)| *found == name), "{name}: {:#?}", visit.findings());
+    }
+    let remedy = visit.remedy("policy drawbridge-trust-types");
+    ensure!(remedy.contains("drawbridge render") && !remedy.contains("manifests/"), "{remedy}");
+    let is_policy = |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.contains("AdmissionPolicy"));
+    for object in rendered.iter().filter(is_policy) {
+        objects.apply(&object.to_string()).await?;
+    }
+
+    // The leader says where agents are cut off, and the API server hears of it a moment later.
+    let namespace = Api::<Namespace>::all(cp.client().await?).get("default").await?;
+    let uid = namespace.uid().context("a uid")?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    let named = |account: &ServiceAccount| {
+        account.annotations().get(keys::ANNOTATION_ARMED).is_some_and(|all| all.contains(&uid))
+    };
+    wait_for(&accounts, keys::ARMED, named).await?;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    while finds(&cp, "an enrolled Pod in default", "refused").await.is_ok() {
+        ensure!(
+            tokio::time::Instant::now() < deadline,
+            "an enrolled Pod is refused although its namespace cuts agents off"
+        );
+    }
+    healthy(&cp).await.context("as its platform file says")?;
+    drop(installation);
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_cluster_that_does_not_answer_is_exit_code_3() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -463,5 +641,117 @@ async fn a_cluster_that_does_not_answer_is_exit_code_3() -> Result<()> {
     std::fs::write(&kubeconfig, document.to_string())?;
     let visit = Visit::of(&kubeconfig).await?;
     assert_eq!((visit.code, visit.checks.len()), (3, 0));
+    Ok(())
+}
+
+/// What a check of that name says, in a visit that names no namespace.
+async fn told(cp: &ControlPlane, name: &str) -> Result<(String, String)> {
+    let visit = Visit::with(cp.admin().kubeconfig(), &[]).await?;
+    let check = visit.checks.iter().find(|check| check["name"] == name).with_context(|| name.to_owned())?;
+    let text = |member: &str| check[member].as_str().unwrap_or_default().to_owned();
+    Ok((text("status"), text("seen")))
+}
+
+/// With rights in some namespaces only, what lies outside of them takes a right of its own, or another place: the trust bundle, and Events about the
+/// webhook configurations, which belong into `default`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installation_for_some_namespaces_has_what_it_needs_outside_of_them() -> Result<()> {
+    const RIGHT: &str = "right to read the trust bundle";
+    const AGE: &str = "kagenti_x5c_trust_bundle_age_seconds";
+    let cp = installation::plane(Options::default()).await?;
+    let (team, spire) = (cp.namespace("team").await?, cp.namespace("spire").await?);
+    let domain = crate::card_bundles::DOMAIN;
+    let authority = webhook_tests::svid::Authority::new(domain)?.pem();
+    crate::card_bundles::put(&spire, "bundle", "bundle", &authority).await?;
+    let platform = format!(
+        "cards: {{trustBundle: {{trustDomain: {domain}, configMap: {{name: bundle, namespace: {}, key: bundle}}}}}}\n",
+        spire.name()
+    );
+    let file = format!("{}{platform}", platform::platform_file());
+    let installing = Installing { namespaces: team.name().to_owned(), platform, ..Installing::default() };
+    let installation = Installation::start(&cp, &installing).await?;
+    let install = Install {
+        namespaces: vec![team.name().to_owned()],
+        platform_file: Some(file),
+        ..Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, IMAGE)
+    };
+    deployed(&cp, install.clone()).await?;
+    let objects = cp.objects().await?;
+    let rendered: Vec<Value> = render::parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    let apply = async |name: &str, least: usize| -> Result<()> {
+        let named: Vec<_> = rendered.iter().filter(|object| object["metadata"]["name"] == name).collect();
+        ensure!(named.len() == least, "{name}: {named:#?}");
+        for object in named {
+            objects.apply(&object.to_string()).await?;
+        }
+        Ok(())
+    };
+
+    // The installation was rendered without the platform file.
+    apply(keys::CONFIG_MAP_PLATFORM, 1).await?;
+    let called = format!("ConfigMap {}/bundle", spire.name());
+    let visit = finds_with(&cp, &[], (RIGHT, &format!("may not get, list, watch {called}"))).await?;
+    ensure!(visit.remedy(RIGHT).contains("drawbridge-trust-bundle"), "{}", visit.remedy(RIGHT));
+    let is_read =
+        async || -> Result<bool> { Ok(installation.controllers[0].metrics().await?.select(AGE, &[]).next().is_some()) };
+    ensure!(!is_read().await?, "the bundle is read without a right");
+    apply(render::rbac::TRUST_BUNDLE, 2).await?;
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    while !is_read().await? {
+        ensure!(tokio::time::Instant::now() < deadline, "{}", installation.controllers[0].log());
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let (status, seen) = told(&cp, RIGHT).await?;
+    ensure!(status == "ok" && seen.ends_with(&format!("may read {called}")), "{status}: {seen}");
+    let (status, seen) = told(&cp, "trust bundle").await?;
+    ensure!(status == "ok" && seen.contains("1 valid"), "{status}: {seen}");
+
+    // Somebody takes the authority out of a bundle, and a policy goes: the second is told at once, and the first where it may be.
+    let configurations: Api<MutatingWebhookConfiguration> = Api::all(cp.client().await?);
+    let theirs = json!(ByteString(Authority::new("somebody else")?.certificate().into_bytes()));
+    patch(&configurations, set(BUNDLE, &theirs)).await?;
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(cp.client().await?);
+    policies.delete("drawbridge-runtime-config", &DeleteParams::default()).await?;
+    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
+    for reason in ["PolicyMissing", "BundleOverwritten"] {
+        let of_reason = watcher::Config::default().fields(&format!("reason={reason},involvedObject.kind=Deployment"));
+        let all = wait_until(&events, of_reason, |all| !all.is_empty()).await.context(reason)?;
+        let about = all.into_iter().next().and_then(|event| event.involved_object.name);
+        assert_eq!(about.as_deref(), Some(keys::DEPLOYMENT_CONTROLLERS), "{reason}");
+    }
+    Ok(())
+}
+
+/// Who looks and changes nothing sees everything that doctor asks, but the Secret with the authority's key and what takes the right to create Pods: neither
+/// makes the answer partial.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_has_the_role_for_diagnosis_is_told_that_all_is_well() -> Result<()> {
+    let cp = installation::plane(Options::default()).await?;
+    let installation = Installation::start(&cp, &Installing::default()).await?;
+    deploy(&cp, FailureMode::Fail).await?;
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "looker"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "drawbridge-diagnosis"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "looker"}],
+    });
+    cp.objects().await?.apply(&binding.to_string()).await?;
+    let access = cp.user("looker", &[])?;
+    let unseen =
+        BTreeSet::from([format!("Secret {}", keys::SECRET_AUTHORITY), "an enrolled Pod in default".to_owned()]);
+    // The API server hears of the binding a moment later.
+    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    loop {
+        let visit = Visit::of(access.kubeconfig()).await?;
+        let unknown = visit.checks.iter().filter(|check| check["status"] == "unknown");
+        let unknown: BTreeSet<String> =
+            unknown.map(|check| check["name"].as_str().unwrap_or_default().to_owned()).collect();
+        if visit.code == 0 && unknown == unseen && visit.findings().is_empty() {
+            break;
+        }
+        ensure!(tokio::time::Instant::now() < deadline, "code {}: {:#?}", visit.code, visit.checks);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    drop(installation);
     Ok(())
 }

@@ -115,8 +115,9 @@ async fn policies(cp: &ControlPlane, installation: &Installation) -> Result<()> 
         sleep(Duration::from_millis(50)).await;
     }
     event(cp, keys::OPERATOR_NAMESPACE, "Deployment", Reason::PolicyMissing).await?;
-    let said =
-        |process: &Drawbridge| process.log().contains(words) && process.log().contains("apply the install manifests");
+    let said = |process: &Drawbridge| {
+        process.log().contains(words) && process.log().contains("apply what `drawbridge render` prints")
+    };
     let processes = || installation.webhooks.iter().chain(&installation.controllers);
     ensure!(processes().any(said), "no process says {words:?}");
     let mut status = tokio::process::Command::new(programs::workspace("drawbridge")?);

@@ -104,6 +104,19 @@ fn answers_04_people_get_our_kinds_by_the_roles_they_have_and_may_look_without_s
         assert_eq!((view, edit), (name.contains("-viewer-"), name.contains("-editor-")), "{name}");
     }
     let looks = rbac::diagnosis(super::super::kinds::Kinds::All);
+    // What `doctor` and `explain` read of routes, and what all of them list of the compatible group: without a right on a kind that is not
+    // served the API server answers that it may not be read, so that all would end as partial.
+    for (group, resource) in [
+        ("gateway.networking.k8s.io", "gateways"),
+        ("gateway.networking.k8s.io", "httproutes"),
+        ("beeai.beeai.dev", "agents"),
+        ("beeai.beeai.dev", "agentbuilds"),
+    ] {
+        let mut rules = looks["rules"].as_array().unwrap().iter();
+        let has = |list: &Value, word: &str| list.as_array().unwrap().iter().any(|one| one == word);
+        let given = rules.any(|rule| has(&rule["apiGroups"], group) && has(&rule["resources"], resource));
+        assert!(given, "{resource}.{group}");
+    }
     for rule in looks["rules"].as_array().unwrap() {
         let text = rule.to_string();
         assert!(!text.contains("secrets") && !text.contains('*'), "{text}");
@@ -115,11 +128,15 @@ fn answers_04_people_get_our_kinds_by_the_roles_they_have_and_may_look_without_s
     }
 }
 
-/// What serves the original operator's group stands in a manifest of its own, rights included.
+/// What serves the original operator's group stands in a manifest of its own, rights included; but for those of people who look and change nothing
+/// (the test of that role says why).
 #[test]
 fn nothing_of_an_installation_gives_a_right_on_the_compatible_group_and_its_manifest_gives_all() {
     let install = install(FailureMode::Fail);
-    let installed: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    let mut installed: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+    let with_people = installed.len();
+    installed.retain(|object| object["metadata"]["name"] != "drawbridge-diagnosis");
+    assert_eq!(installed.len() + 1, with_people);
     let granting = |objects: &[Value]| {
         let rules = objects.iter().flat_map(|object| object["rules"].as_array().cloned().unwrap_or_default());
         rules.filter(|rule| rule["apiGroups"].to_string().contains("beeai.beeai.dev")).count()
@@ -184,4 +201,50 @@ fn in_namespaced_scope_no_right_on_namespaced_kinds_is_held_in_the_cluster() {
     let deployment = one(&objects, "Deployment", "drawbridge-webhook");
     let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
     assert_eq!(env[1], serde_json::json!({"name": "NAMESPACES2WATCH", "value": "team1,team2"}));
+}
+
+/// SPIRE publishes its bundle in a namespace of its own, which nobody watches: the right to read it is for that one object, and it is there only
+/// where no other right reaches it.
+#[test]
+fn a_trust_bundle_outside_of_the_watched_namespaces_is_read_by_a_role_of_its_own() {
+    let with = |namespaces: &[&str], cards: &str| -> Vec<Value> {
+        let mut install = install(FailureMode::Fail);
+        install.namespaces = namespaces.iter().map(|name| (*name).to_owned()).collect();
+        install.platform_file = Some(format!("{}{cards}", platform::platform_file()));
+        let mut objects: Vec<Value> = parts(&install).into_iter().flat_map(|part| part.objects).collect();
+        objects.retain(|object| object["metadata"]["name"] == rbac::TRUST_BUNDLE);
+        objects
+    };
+    let named = |more: &str| format!("cards: {{trustBundle: {{configMap: {{name: spire-bundle{more}}}}}}}\n");
+    for (more, namespace) in [("", "spire-system"), (", namespace: spire", "spire")] {
+        let objects = with(&["team1", "team2"], &named(more));
+        assert_eq!(objects.len(), 2, "{objects:#?}");
+        let (role, binding) =
+            (one(&objects, "Role", rbac::TRUST_BUNDLE), one(&objects, "RoleBinding", rbac::TRUST_BUNDLE));
+        let rules = serde_json::json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["spire-bundle"],
+            "verbs": ["get", "list", "watch"]}]);
+        assert_eq!(role["rules"], rules);
+        for object in [role, binding] {
+            assert_eq!(object["metadata"]["namespace"], namespace);
+            assert_eq!(object["metadata"]["labels"][keys::LABEL_APP_MANAGED_BY], keys::MANAGED_BY_DRAWBRIDGE);
+        }
+        let subjects = serde_json::json!([
+            {"kind": "ServiceAccount", "name": "drawbridge-controllers", "namespace": keys::OPERATOR_NAMESPACE}]);
+        assert_eq!(binding["subjects"], subjects);
+        assert_eq!(
+            (&binding["roleRef"]["kind"], &binding["roleRef"]["name"]),
+            (&"Role".into(), &role["metadata"]["name"])
+        );
+    }
+    let (all, some): (&[&str], &[&str]) = (&[], &["team1"]);
+    for (namespaces, cards) in [
+        (all, named("")),
+        (some, named(", namespace: team1")),
+        (some, named(", namespace: kagenti-system")),
+        (some, String::new()),
+        (some, "cards: {trustBundle: {file: /bundle.pem}}\n".to_owned()),
+    ] {
+        let objects = with(namespaces, &cards);
+        assert!(objects.is_empty(), "{cards}: {objects:#?}");
+    }
 }

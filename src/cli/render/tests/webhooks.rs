@@ -1,6 +1,40 @@
 //! Webhook configurations and admission policies.
 
 use super::*;
+use crate::cli::render::webhooks::repair;
+
+/// The shipped file is named to nobody whose installation it would undo.
+#[test]
+fn a_lost_webhook_configuration_is_put_back_as_the_installation_was_rendered() {
+    let trust = |cards: &str| Platform::parse(&format!("cards: {{{cards}}}\n"), "file").unwrap().cards().trust;
+    let elsewhere = |name: &str| Install::new(FailureMode::Fail, name, "drawbridge:test");
+    let of_some = Install { namespaces: vec!["team1".to_owned()], ..install(FailureMode::Fail) };
+    let of_kaos = Install { kinds: Kinds::Kaos, ..install(FailureMode::Gate) };
+    let off = trust("");
+    for (install, trust, says) in [
+        (install(FailureMode::Fail), Some(&off), "kubectl apply -f manifests/webhooks/fail.yaml"),
+        (install(FailureMode::Gate), Some(&off), "kubectl apply -f manifests/webhooks/gate.yaml"),
+        // Labels of Pods are the leader's, and no policy says anything of them.
+        (install(FailureMode::Fail), Some(&trust("trust: audit")), "kubectl apply -f manifests/webhooks/fail.yaml"),
+        (elsewhere("own"), Some(&off), "drawbridge render --namespace own …"),
+        (elsewhere(""), Some(&off), "drawbridge render --namespace NAME …"),
+        (of_some, Some(&off), "drawbridge render --watch-namespaces NAMES …"),
+        (of_kaos, Some(&off), "drawbridge render --failure-mode gate --kinds=kaos …"),
+        (install(FailureMode::Fail), Some(&trust("trust: enforced")), "drawbridge render --platform-file FILE …"),
+        (
+            install(FailureMode::Fail),
+            Some(&trust("trustFloor: enforced-all")),
+            "drawbridge render --platform-file FILE …",
+        ),
+        (install(FailureMode::Fail), None, "drawbridge render --platform-file FILE …"),
+    ] {
+        let said = repair(&install, trust);
+        assert!(said.contains(says), "{says}: {said}");
+        let is_shipped = says.contains("manifests/webhooks/");
+        assert_eq!(said.contains("manifests/"), is_shipped, "{said}");
+        assert_eq!(said.contains("docs/tasks/upgrade.md"), !is_shipped, "{said}");
+    }
+}
 
 #[test]
 fn case_010_the_registered_webhook_is_as_in_section_1() {
@@ -206,4 +240,20 @@ fn builds_and_agents_are_registered_as_their_page_says() {
         assert_eq!(hook["timeoutSeconds"], 10);
         assert_eq!(hook["matchConditions"][0]["expression"], "!has(object.metadata.deletionTimestamp)");
     }
+}
+
+/// What is registered to be passed over where nobody answers refuses nothing that it could not look at, either.
+#[test]
+fn who_only_advises_is_who_is_registered_with_policy_ignore() {
+    let advisory: Vec<_> = crate::server::routes::advisory().collect();
+    let objects = objects(FailureMode::Fail);
+    let mut seen = 0;
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        for hook in one(&objects, kind, "drawbridge")["webhooks"].as_array().unwrap() {
+            let path = hook["clientConfig"]["service"]["path"].as_str().unwrap();
+            assert_eq!(advisory.contains(&path), hook["failurePolicy"] == "Ignore", "{path}");
+            seen += usize::from(advisory.contains(&path));
+        }
+    }
+    assert_eq!(seen, advisory.len());
 }

@@ -26,6 +26,11 @@ impl Drop for Watched {
 impl Watched {
     /// Guards over `a` and `b` of one kind, of which `there` exist.
     fn over(kind: Kind, there: &[&str]) -> Self {
+        Self::with(kind, there, |guards| guards)
+    }
+
+    /// The same, made up as `more` says.
+    fn with(kind: Kind, there: &[&str], more: impl FnOnce(Guards) -> Guards) -> Self {
         let server = Server::new(kind.as_str());
         for name in there {
             server.put(name, json!({"apiVersion": "v1", "kind": kind.as_str()}));
@@ -40,9 +45,9 @@ impl Watched {
             cluster,
             (listener, metrics.clone()),
             "kagenti-system",
-            (installed, "kubectl apply -f x.yaml".to_owned()),
+            (installed, Box::new(|| "kubectl apply -f x.yaml".to_owned())),
         );
-        Self { server, metrics, told, task: tokio::spawn(guards.run()) }
+        Self { server, metrics, told, task: tokio::spawn(more(guards).run()) }
     }
 
     fn missing(&self, part: Part) -> i64 {
@@ -157,20 +162,93 @@ async fn mend_03_what_somebody_watches_already_is_heard_of_and_not_watched_once_
     let installed = [Kind::MutatingWebhook, Kind::ValidatingWebhook].map(|kind| (kind, "drawbridge".to_owned())).into();
     let cluster = (server.client(), Watching::default());
     let (news, of) = tokio::sync::watch::channel(Installed::default());
-    let repair = "kubectl apply -f x.yaml".to_owned();
+    let command = Arc::new(Mutex::new("kubectl apply -f x.yaml"));
+    let current = command.clone();
+    let repair: Repair = Box::new(move || current.lock().to_string());
     let guards = Guards::new(cluster, (listener, metrics.clone()), "kagenti-system", (installed, repair));
     let task = tokio::spawn(guards.hearing(Some(of)).run());
     let missing = |part| metrics.webhooks.get_or_create(&Label { part }).get();
     news.send_replace(Installed { mutating: Some(true), validating: Some(true) });
     passes(5).await;
     assert!(told.lock().is_empty());
+    *command.lock() = "kubectl apply -f y.yaml";
     news.send_replace(Installed { mutating: Some(false), validating: Some(true) });
     passes(1).await;
     assert_eq!((missing(Part::MutatingWebhook), missing(Part::ValidatingWebhook)), (1, 0));
     assert_eq!(told.lock().len(), 1, "{told:?}");
+    assert!(told.lock()[0].contains("put it back with kubectl apply -f y.yaml"), "as it is by then: {told:?}");
     news.send_replace(Installed { mutating: Some(true), validating: Some(true) });
     passes(1).await;
     assert_eq!(missing(Part::MutatingWebhook), 0);
     assert!(server.asked().is_empty(), "nothing is asked: {:?}", server.asked());
     task.abort();
+}
+
+fn policy() -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ValidatingAdmissionPolicy"})
+}
+
+/// The policies of a group that comes with a manifest of its own: deleted while it is served, they are told with what puts them back.
+#[tokio::test(start_paused = true)]
+async fn a_policy_of_a_group_that_is_served_is_told_once_it_is_gone_for_good() {
+    let (says, served) = watch::channel(false);
+    let group = vec![(Kind::Policy, "of-group".to_owned())];
+    let watched = Watched::with(Kind::Policy, &["a", "b"], |guards| guards.with_group(group, served));
+    passes(100).await;
+    assert_eq!((watched.missing(Part::Policy), watched.heard()), (0, vec![]), "nobody serves the group");
+    watched.server.put("of-group", policy());
+    says.send_replace(true);
+    passes(100).await;
+    watched.server.delete("of-group");
+    passes(50).await;
+    assert_eq!((watched.missing(Part::Policy), watched.heard()), (0, vec![]), "the group may be about to go");
+    passes(15).await;
+    assert_eq!(watched.missing(Part::Policy), 1);
+    let heard = watched.heard();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert!(
+        heard[0].contains("ValidatingAdmissionPolicy of-group is gone") && heard[0].contains(APPLY_COMPAT),
+        "{heard:?}"
+    );
+    watched.server.delete("a");
+    passes(5).await;
+    let heard = watched.heard();
+    assert!(heard.len() == 1 && heard[0].contains(APPLY), "{heard:?}");
+    watched.server.put("a", policy());
+    says.send_replace(false);
+    passes(5).await;
+    assert_eq!(watched.missing(Part::Policy), 0, "the group went");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_is_removed_with_its_policies_alarms_nobody() {
+    let (says, served) = watch::channel(true);
+    let group = vec![(Kind::Policy, "of-group".to_owned())];
+    let watched = Watched::with(Kind::Policy, &["a", "b", "of-group"], |guards| guards.with_group(group, served));
+    passes(10).await;
+    watched.server.delete("of-group");
+    passes(40).await;
+    says.send_replace(false);
+    passes(600).await;
+    assert_eq!((watched.missing(Part::Policy), watched.heard()), (0, vec![]));
+}
+
+#[test]
+fn a_kind_is_served_once_it_was_listed_and_until_it_certainly_is_not() {
+    let keeper = Keeper::new("own", crate::cluster::keeper::Keeps::Slim);
+    let kind = StoreKind::BeeaiCompatAgent;
+    let early = served(&keeper, kind);
+    assert!(!*early.borrow());
+    for (reach, is_served) in [
+        (Reach::Absent, false),
+        (Reach::Listed, true),
+        (Reach::Unknown, true),
+        (Reach::Absent, false),
+        (Reach::Listed, true),
+    ] {
+        keeper.reach(kind, reach);
+        assert_eq!(*early.borrow(), is_served, "{reach:?}");
+    }
+    keeper.reach(StoreKind::BeeaiAgent, Reach::Absent);
+    assert!(*early.borrow() && *served(&keeper, kind).borrow(), "who comes later hears the same");
 }

@@ -256,6 +256,42 @@ async fn mend_14_nothing_is_written_where_the_operator_has_nothing_to_write() ->
     Ok(())
 }
 
+/// A ServiceAccount that parametrises a policy is made anew once it was deleted: with what that policy goes by, and with nothing else.
+#[tokio::test]
+async fn an_account_that_parametrises_policies_is_made_with_what_those_go_by_alone() -> Result<()> {
+    let ns = control_plane().await?.namespace("parameters").await?;
+    let thief = stolen("controllers").await?;
+    let account = |name: &str, annotations: Value| {
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": false, "metadata": {"name": name,
+            "labels": {"app.kubernetes.io/managed-by": "drawbridge"}, "annotations": annotations}})
+    };
+    let post = |what: &'static str, namespace: &str, body: Value| {
+        attempt(what, Method::POST, core(namespace, "serviceaccounts"), body)
+    };
+    let listed = json!({keys::ANNOTATION_ARMED: "u,v", keys::ANNOTATION_ARMED_ALL: ""});
+    let gated = json!({keys::ANNOTATION_GATED_TYPES: "agent"});
+    let with_a_role = json!({keys::ANNOTATION_ARMED: "u,v", "eks.amazonaws.com/role-arn": "arn:admin"});
+    let nobody = "00000000-0000-0000-0000-000000000000";
+    let mut of_a_workload = owned_by_an_agent(account("mine", listed.clone()), "Agent", nobody);
+    of_a_workload["metadata"]["labels"]["kagenti.io/managed-by"] = json!("webhook");
+    let owned = owned_by_an_agent(account(keys::ARMED, listed.clone()), "Agent", nobody);
+    for one in [
+        post("a list under another name", OWN, account("drawbridge-other", listed.clone())),
+        post("a list in another namespace", ns.name(), account(keys::ARMED, listed.clone())),
+        post("a list with a cloud role", OWN, account(keys::ARMED, with_a_role)),
+        post("a list that an Agent owns", OWN, owned),
+        post("a workload's account with a list", ns.name(), of_a_workload),
+    ] {
+        is_refused(&thief, &one, "own-objects").await?;
+    }
+    for (name, annotations) in [(keys::ARMED, listed), (keys::GATE, gated)] {
+        let answer = tried(&thief, &post("what the leader writes", OWN, account(name, annotations))).await?;
+        // The API server asks its policies before it looks whether the account is there.
+        ensure!(answer.as_ref().is_none_or(|words| words.contains("already exists")), "{name}: {answer:?}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn mend_14_of_a_foreign_workload_only_our_metadata_is_written() -> Result<()> {
     let ns = team().await?;
@@ -285,6 +321,10 @@ async fn mend_14_of_a_foreign_workload_only_our_metadata_is_written() -> Result<
             attempts.push(patch(
                 "an annotation of the template",
                 at_template(kind, json!({"metadata": {"annotations": {"example.com/a": "b"}}})),
+            ));
+            attempts.push(patch(
+                "the annotation that rolls what KAOS runs",
+                at_template(kind, json!({"metadata": {"annotations": {keys::ANNOTATION_KAOS_REFERENCES: "a.b"}}})),
             ));
         }
         match kind {

@@ -80,7 +80,12 @@ fn marked(of: &str) -> String {
 
 /// It carries nothing that some other operator would act on.
 fn plain(of: &str) -> String {
-    format!("variables.{of}.metadata.?annotations.orValue({{}}).all(k, {})", our_prefix())
+    annotated(of, &our_prefix())
+}
+
+/// It carries no annotation but those of which `is` says so, by their key `k`.
+fn annotated(of: &str, is: &str) -> String {
+    format!("variables.{of}.metadata.?annotations.orValue({{}}).all(k, {is})")
 }
 
 fn untouched(members: &[&str]) -> String {
@@ -185,9 +190,10 @@ fn secrets(own: &str) -> Row {
         group: "",
         resource: "secrets",
         changed: format!(
-            "{} && (({authority}) || ({} && {} && {}))",
+            "{} && (({authority}) || (({} || {}) && {} && {}))",
             same("?type"),
             is_login("old"),
+            is_left_over(),
             is_login("new"),
             owners_kept()
         ),
@@ -208,6 +214,24 @@ fn is_login(of: &str) -> String {
         controllers(&format!("variables.{of}"), "AgentBuild"),
         groups.join(" || "),
         keys::SUFFIX_LOGIN,
+    )
+}
+
+/// The login of a build that is gone, which the Agents keep that pull with it, and the next build of its name takes over: one of their group.
+fn is_left_over() -> String {
+    let owners = "variables.old.metadata.?ownerReferences.orValue([])";
+    let of_group = [keys::GROUP_BEEAI, keys::GROUP_BEEAI_COMPAT].map(|group| {
+        format!(
+            "({owners}.all(o, o.kind == 'Agent' && !o.?controller.orValue(false) && o.apiVersion.startsWith('{group}/')) && \
+             {}.exists(o, o.apiVersion.startsWith('{group}/')))",
+            controllers("variables.new", "AgentBuild")
+        )
+    });
+    format!(
+        "({} && variables.old.metadata.?annotations[?'{}'].hasValue() && {owners}.size() > 0 && ({}))",
+        marked("old"),
+        keys::ANNOTATION_SOURCE_VERSION,
+        of_group.join(" || ")
     )
 }
 
@@ -341,6 +365,7 @@ fn agent_cards() -> Row {
 fn service_accounts(own: &str) -> Row {
     let parameters =
         format!("{} && variables.new.metadata.?name.orValue('') in [{}]", here(own), listed(keys::PARAMETERS));
+    let said = format!("k in [{}]", listed(keys::ANNOTATIONS_OF_PARAMETERS));
     let nobodys = "!has(variables.new.secrets) && !has(variables.new.imagePullSecrets) && !has(variables.new.metadata.finalizers)";
     let ours = |of: &str| {
         format!(
@@ -355,11 +380,12 @@ fn service_accounts(own: &str) -> Row {
         group: "",
         resource: "serviceaccounts",
         made: format!(
-            "{} && {} && {nobodys} && ({} && variables.new.metadata.?ownerReferences.orValue([]).size() > 0 || \
-             {parameters} && !has(variables.new.metadata.ownerReferences))",
+            "{} && {nobodys} && ({} && {} && variables.new.metadata.?ownerReferences.orValue([]).size() > 0 || \
+             {parameters} && {} && !has(variables.new.metadata.ownerReferences))",
             marked("new"),
             plain("new"),
             ours("new"),
+            annotated("new", &said),
         ),
         changed: format!(
             "{} && {} && {} && ({} && {} && {} || {parameters} && {} && {})",
@@ -370,7 +396,7 @@ fn service_accounts(own: &str) -> Row {
             ours("new"),
             same_but("annotations", &our_prefix()),
             untouched(&["labels", "ownerReferences"]),
-            same_but("annotations", &format!("k in [{}]", listed(keys::ANNOTATIONS_OF_PARAMETERS))),
+            same_but("annotations", &said),
         ),
         deleted: never(),
         what: "writes no ServiceAccount but those it made for a workload or an Agent, and on those that parametrise policies only what those go by",

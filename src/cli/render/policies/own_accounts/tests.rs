@@ -132,3 +132,38 @@ fn nothing_is_compared_with_every_agent_but_what_that_agent_itself_must_say() {
         ]
     );
 }
+
+/// The variables of that policy as one text, and the expressions of its validations.
+fn rules_of(name: &str) -> (String, Vec<String>) {
+    let all = policies(&install(FailureMode::Fail));
+    let found = all.iter().find(|one| one["kind"] == "ValidatingAdmissionPolicy" && one["metadata"]["name"] == name);
+    let spec = &found.unwrap()["spec"];
+    let validations = spec["validations"].as_array().unwrap().iter();
+    let validations = validations.map(|one| one["expression"].as_str().unwrap().to_owned()).collect();
+    (spec["variables"].to_string(), validations)
+}
+
+/// The leader makes them anew once they were deleted; without one of them no agent's Pod begins.
+#[test]
+fn an_account_that_parametrises_policies_may_be_made_with_what_those_go_by() {
+    let (_, validations) = rules_of("drawbridge-own-objects");
+    let accounts = validations.iter().find(|one| one.contains("!= 'serviceaccounts'")).unwrap();
+    let (made, changed) = accounts.split_once("request.operation == 'UPDATE'").unwrap();
+    let words = listed(keys::ANNOTATIONS_OF_PARAMETERS);
+    let only = format!(".all(k, k in [{words}])");
+    assert!(made.contains(&only) && changed.contains(&words), "{accounts}");
+    // What is made for a workload carries none of them.
+    let (of_workloads, of_policies) = made.split_once(" || request.namespace == ").unwrap();
+    assert!(of_workloads.contains(".all(k, k.startsWith('kagenti.io/'))") && !of_workloads.contains(&only), "{made}");
+    assert!(of_policies.contains(&only) && !of_policies.contains("startsWith('kagenti.io/')"), "{made}");
+}
+
+/// A Deployment as the KAOS operator made it lacks our label, and its Pods follow a Secret all the same.
+#[test]
+fn of_a_deployment_of_kaos_the_annotation_that_rolls_for_a_secret_is_written_and_of_others_it_is_not() {
+    let (variables, validations) = rules_of("drawbridge-own-workloads");
+    let allowed = format!("(variables.of_kaos && k == '{}')", keys::ANNOTATION_KAOS_REFERENCES);
+    assert_eq!(variables.matches(&allowed).count(), 2, "the template's, before and after: {variables}");
+    assert_eq!(variables.matches(keys::ANNOTATION_KAOS_REFERENCES).count(), 2, "{variables}");
+    assert!(!validations.iter().any(|one| one.contains(keys::ANNOTATION_KAOS_REFERENCES)), "{validations:?}");
+}

@@ -1,5 +1,7 @@
 //! Workloads: of what no Agent controls we write our labels and annotations, those of its template, `suspend` of a Job whose Pods wait
-//! behind the gate, and the replicas of a Sandbox that is being restarted. A Deployment that an Agent controls is ours to write.
+//! behind the gate, and the replicas of a Sandbox that is being restarted. A Deployment that an Agent controls is ours to write. One that the
+//! KAOS operator made lacks our label until something else is wanted of it: till then it is as anybody's, but for the annotation by which its
+//! Pods follow a Secret.
 //!
 //! What is left of an object without these parts must be what it was: comparing by subtraction needs no list of the fields that there are.
 //! `deprecated.daemonset.template.generation` is counted up by the API server within our request (measured).
@@ -115,12 +117,12 @@ fn variables() -> Vec<Variable> {
                 made_for_kaos("variables.new", &KAOS_WORKLOADS)
             ),
         ),
+        variable("of_kaos", format!("request.resource.resource == 'deployments' && {}", of_kaos("variables.old"))),
         variable(
             "of_agent",
             format!(
-                "request.resource.resource == 'deployments' && ({}.size() > 0 || {})",
-                controllers("variables.old", "Agent"),
-                of_kaos("variables.old")
+                "variables.of_kaos || (request.resource.resource == 'deployments' && {}.size() > 0)",
+                controllers("variables.old", "Agent")
             ),
         ),
         variable(
@@ -174,7 +176,11 @@ fn labels(template: &str) -> String {
 }
 
 fn annotations(template: &str) -> String {
-    format!("{template}.?metadata.?annotations.orValue({{}}).transformMap(k, v, !({}), v)", our_annotation())
+    format!(
+        "{template}.?metadata.?annotations.orValue({{}}).transformMap(k, v, !({} || (variables.of_kaos && k == '{}')), v)",
+        our_annotation(),
+        keys::ANNOTATION_KAOS_REFERENCES,
+    )
 }
 
 /// Of a label of key `k`: ours, or the one that the Go operator put there and that goes with the take-over.
