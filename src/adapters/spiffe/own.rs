@@ -1,7 +1,7 @@
 //! Who this process is, as the SPIFFE agent of its node says, and whom it believes. In: the agent's socket. Out: what TLS needs for that.
 //!
 //! Promises: the agent is asked again after a minute at most, so a socket that comes or goes and an SVID that is renewed are noticed; while it does not answer, what it
-//! gave last serves until its certificate ends; a peer is believed by its chain to an authority of its trust domain alone, never by a name of DNS.
+//! gave last serves until its certificate ends; that it gives nothing is known for some seconds, so that whoever asks at the same time does not wait for each other; a peer is believed by its chain to an authority of its trust domain alone, never by a name of DNS.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use crate::crypto::{SpiffeId, TrustBundle, peer};
 
 /// For so long an answer of the agent serves without another question.
 const FRESH: Duration = Duration::from_secs(60);
+/// For so long it is known that the agent gave nothing: those who ask together wait for it once, and one that comes is soon found.
+const VAIN: Duration = Duration::from_secs(5);
 /// How long the agent may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -54,29 +56,33 @@ pub struct Source(Mutex<Option<Kept>>);
 struct Kept {
     socket: PathBuf,
     asked: Instant,
-    own: Arc<Own>,
+    own: Result<Arc<Own>, NoIdentity>,
+}
+
+impl Kept {
+    /// It serves without another question.
+    fn is_fresh(&self) -> bool {
+        self.asked.elapsed() < if self.own.is_ok() { FRESH } else { VAIN }
+    }
 }
 
 impl Source {
     /// Who this process is at `now`, in seconds since 1970.
     pub async fn own(&self, socket: &Path, now: i64) -> Result<Arc<Own>, NoIdentity> {
         let mut kept = self.0.lock().await;
-        let known = kept.as_ref().filter(|kept| kept.socket == socket && now < kept.own.until);
-        if let Some(known) = known.filter(|known| known.asked.elapsed() < FRESH) {
-            return Ok(known.own.clone());
+        let known = kept.as_ref().filter(|kept| kept.socket == socket);
+        let known = known.filter(|kept| kept.own.as_ref().map_or(true, |own| now < own.until));
+        if let Some(known) = known.filter(|known| known.is_fresh()) {
+            return known.own.clone();
         }
-        let known = known.map(|known| known.own.clone());
+        let known = known.and_then(|known| known.own.clone().ok());
         let fresh = match svid(socket, PATIENCE).await {
-            Ok(svid) => Own::of(&svid),
+            Ok(svid) => Own::of(&svid).map(Arc::new),
             Err(none) => Err(none.into()),
         };
-        let own = match (fresh, known) {
-            (Ok(own), _) => Arc::new(own),
-            (Err(_), Some(known)) => known,
-            (Err(why), None) => return Err(why),
-        };
+        let own = fresh.or_else(|why| known.ok_or(why));
         *kept = Some(Kept { socket: socket.to_owned(), asked: Instant::now(), own: own.clone() });
-        Ok(own)
+        own
     }
 }
 

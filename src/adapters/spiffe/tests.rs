@@ -198,3 +198,23 @@ fn sockets_are_named_as_spiffe_names_them() {
         assert_eq!(socket(named).as_deref(), wanted.map(Path::new), "{named}");
     }
 }
+
+/// Those who ask together while there is no agent wait for it once, and whoever comes right after them not at all.
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_an_identity_that_nobody_gives_does_not_wait_for_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("agent.sock");
+    let source = Source::default();
+    let asked = || async {
+        let begun = tokio::time::Instant::now();
+        let answers = futures::future::join_all((0..10).map(|_| source.own(&socket, 0))).await;
+        assert!(answers.iter().all(Result::is_err));
+        begun.elapsed()
+    };
+    let once = asked().await;
+    assert!(once > Duration::ZERO, "the agent gets its time");
+    assert_eq!(asked().await, Duration::ZERO);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let later = asked().await;
+    assert!(later > once / 2 && later < once * 2, "asked anew, and once: {later:?} after {once:?}");
+}

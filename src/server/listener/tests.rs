@@ -139,6 +139,17 @@ fn b2_the_idle_deadline_is_longer_than_that_of_any_client_we_serve() {
     assert!(Limits::default().idle >= Duration::from_secs(120));
 }
 
+/// What docs/tasks/certificates.md says of how long a caller whose authority was taken away is still heard: over HTTP/2 until its connection is
+/// told to end, over HTTP/1.1 until it has been idle after that.
+#[test]
+fn a_connection_ends_within_what_the_page_of_certificates_says() {
+    let Limits { age, idle, .. } = Limits::default();
+    let oldest = age + age / 10;
+    let page = include_str!("../../../docs/tasks/certificates.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("within six minutes over HTTP/2, which API servers speak, and within nine over HTTP/1.1"));
+    assert!(oldest < Duration::from_secs(6 * 60) && oldest + idle < Duration::from_secs(9 * 60));
+}
+
 #[tokio::test(start_paused = true)]
 async fn b2_a_request_after_89_idle_seconds_is_answered_10000_times() {
     let running = start(Limits::default());

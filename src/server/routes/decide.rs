@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::body::Held;
 use super::told::About;
 use super::{Reviews, Route};
-use crate::admission::verdict::{Denial, Outcome, Verdict};
+use crate::admission::verdict::{Denial, Outcome, Verdict, Warning};
 use crate::api::review::{self, API_VERSION, Request};
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
@@ -144,12 +144,12 @@ impl Review {
         Ok(self.answered(API_VERSION, Some(&request.uid), Some(&request), &verdict))
     }
 
-    /// A refusal for a reason of our own, with the uid as far as the body gives it.
+    /// A refusal for a reason of our own, with the uid as far as the body gives it; where only advice was asked for, a warning.
     fn refuse(&self, reason: Reason) -> Answer {
         if reason != Reason::InternalError {
             self.shared.shed(if reason == Reason::Overloaded { "review_limit" } else { "deadline" });
         }
-        let verdict = refusal(reason, reason.sentence().to_owned());
+        let verdict = if self.route.advises { unseen(reason) } else { refusal(reason, reason.sentence().to_owned()) };
         self.answered(API_VERSION, review::uid(&self.body).as_deref(), None, &verdict)
     }
 
@@ -231,6 +231,15 @@ fn tree_size(text: &[u8]) -> usize {
 
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOGGED)]
+}
+
+/// What an endpoint that only advises says of an object that it could not look at.
+fn unseen(reason: Reason) -> Verdict {
+    let text = format!(
+        "Drawbridge could not look at this object ({}); it is stored all the same, and drawbridge status shows what becomes of it",
+        reason.sentence()
+    );
+    Verdict { warnings: vec![Warning::new(reason, text)], ..Verdict::skipped(reason) }
 }
 
 fn refusal(reason: Reason, sentence: String) -> Verdict {

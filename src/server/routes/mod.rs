@@ -64,21 +64,42 @@ pub type Evaluate = fn(&review::Request<'_>, &Snapshot) -> Verdict;
 struct Route {
     path: &'static str,
     phase: review::Phase,
+    /// It is registered with `failurePolicy: Ignore`: what it cannot look at is stored all the same, and the answer says so.
+    advises: bool,
+}
+
+impl Route {
+    const fn mutates(path: &'static str) -> Self {
+        Self { path, phase: review::Phase::Mutate, advises: false }
+    }
+
+    const fn validates(path: &'static str) -> Self {
+        Self { path, phase: review::Phase::Validate, advises: false }
+    }
+
+    const fn advises(path: &'static str) -> Self {
+        Self { advises: true, ..Self::validates(path) }
+    }
 }
 
 /// Every endpoint.
 const ROUTES: &[Route] = &[
-    Route { path: keys::PATH_INJECT, phase: review::Phase::Mutate },
-    Route { path: keys::PATH_EXPLAIN, phase: review::Phase::Validate },
-    Route { path: keys::PATH_AGENT_RUNTIME, phase: review::Phase::Validate },
-    Route { path: keys::PATH_COMPLETE_BUILD, phase: review::Phase::Mutate },
-    Route { path: keys::PATH_AGENT_BUILD, phase: review::Phase::Validate },
-    Route { path: keys::PATH_AGENT, phase: review::Phase::Validate },
-    Route { path: keys::PATH_BEEAI_AGENT, phase: review::Phase::Validate },
-    Route { path: keys::PATH_KAOS, phase: review::Phase::Validate },
-    Route { path: keys::PATH_BEEAI_BUILD, phase: review::Phase::Validate },
-    Route { path: keys::PATH_AGENT_CARD, phase: review::Phase::Validate },
+    Route::mutates(keys::PATH_INJECT),
+    Route::advises(keys::PATH_EXPLAIN),
+    Route::advises(keys::PATH_AGENT_RUNTIME),
+    Route::mutates(keys::PATH_COMPLETE_BUILD),
+    Route::validates(keys::PATH_AGENT_BUILD),
+    Route::validates(keys::PATH_AGENT),
+    Route::validates(keys::PATH_BEEAI_AGENT),
+    Route::validates(keys::PATH_KAOS),
+    Route::validates(keys::PATH_BEEAI_BUILD),
+    Route::validates(keys::PATH_AGENT_CARD),
 ];
+
+/// The paths of the endpoints that only advise, as [`ROUTES`] has them.
+pub fn advisory() -> impl Iterator<Item = &'static str> {
+    ROUTES.iter().filter(|route| route.advises).map(|route| route.path)
+}
 
 /// What the endpoints share.
 #[derive(Debug)]

@@ -264,6 +264,43 @@ async fn a14_a_panic_is_an_answer_and_the_next_review_is_fine() {
     assert_eq!(fixture.metrics.webhook_in_flight.get_or_create(&Webhook { webhook: keys::PATH_INJECT }).get(), 0);
 }
 
+/// The answers of the endpoints that only advise, to a body whose decision comes to nothing.
+async fn advised(fixture: &Fixture, body: &[u8]) -> Vec<Value> {
+    let mut answers = Vec::new();
+    for path in advisory() {
+        let request = Request::post(format!("{path}?timeout=10s")).header(CONTENT_TYPE, "application/json");
+        let (status, bytes) = fixture.send(request.body(Body::from(body.to_vec())).unwrap()).await;
+        assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&bytes));
+        answers.push(serde_json::from_slice::<Value>(&bytes).unwrap()["response"].take());
+    }
+    assert_eq!(answers.len(), 2);
+    answers
+}
+
+/// Whoever only advises lets through what it could not look at, and says that it did not.
+fn let_through(answers: &[Value], reason: Reason) {
+    for answer in answers {
+        assert_eq!((&answer["uid"], &answer["allowed"]), (&json!("u-1"), &json!(true)), "{answer}");
+        let [warning] = &answer["warnings"].as_array().unwrap()[..] else { panic!("{answer}") };
+        let warning = warning.as_str().unwrap();
+        assert!(warning.starts_with(reason.code()) && warning.contains("could not look at this object"), "{warning}");
+    }
+}
+
+#[tokio::test]
+async fn a14_advice_that_ends_in_a_panic_refuses_nothing() {
+    fn trap(_: &review::Request<'_>, _: &Snapshot) -> Verdict {
+        panic!("a defect")
+    }
+    let fixture = fixture(trap);
+    let mut large = body_of("u-1", &json!({}));
+    large.resize(INLINE + 1, b' ');
+    for body in [body_of("u-1", &json!({})), large] {
+        let_through(&advised(&fixture, &body).await, Reason::InternalError);
+    }
+    assert_eq!((fixture.metrics.panics.get(), fixture.decisions(Reason::InternalError)), (4, 4));
+}
+
 #[tokio::test]
 async fn a_replica_without_a_snapshot_answers_503() {
     let metrics = Metrics::new();
