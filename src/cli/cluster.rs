@@ -19,8 +19,9 @@ use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigErro
 use kube::{Client, Config};
 use serde_json::Value;
 
-use super::io::{shown, without_userinfo};
+use super::io::shown;
 use super::{Exit, Unreachable};
+use crate::domain::userinfo::without_userinfo;
 
 /// Longest wait for a connection and for an answer.
 const DEADLINE: Duration = Duration::from_secs(15);

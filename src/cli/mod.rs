@@ -216,7 +216,9 @@ pub fn conclude(result: anyhow::Result<Exit>, io: &mut Io<'_>) -> Exit {
         Ok(exit) => exit,
         Err(error) if error.chain().any(is_closed_pipe) => Exit::Ok,
         Err(error) => {
-            let _ = writeln!(io.err, "drawbridge: {error:#}");
+            // A cause may quote what a manifest or a server says.
+            let text = io::shown_lines(&format!("{error:#}"), "  ");
+            let _ = writeln!(io.err, "drawbridge: {text}");
             match () {
                 () if error.chain().any(|cause| cause.is::<Unreachable>()) => Exit::Unreachable,
                 () if error.chain().any(|cause| cause.is::<Unseen>()) => Exit::Partial,

@@ -5,39 +5,35 @@
 
 mod builds;
 mod code;
+mod keys;
 mod kinds;
+mod pods;
 mod runtime;
 mod schema;
 #[cfg(test)]
 mod tests;
 
-use anyhow::bail;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::given;
 use super::io::{self, Io, Tone, shown, shown_lines};
+use super::offline::agents;
 use super::offline::documents::{self, Document, Input, Object, Piece, Source};
 use super::offline::runtimes::{self, Workloads};
-use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
-use super::offline::{governed, misplaced as misplaced_label, review};
-use super::reference::keys::{self as known, Carrier};
 use super::render::platform::{KEY_GATES, KEY_PLATFORM};
 use super::yaml::tree::{Key, Node};
 use super::{Exit, Format};
-use crate::admission::verdict::{Outcome, Warning};
-use crate::api::review::Phase;
-use crate::config::enrolment::{self, Asks};
 use crate::config::gates::Gates;
-use crate::config::misplaced::{Misplaced, of_namespace};
 use crate::config::schema::{Fault, Platform, SchemaError};
 use crate::config::snapshot::Snapshot;
-use crate::domain::keys;
-use crate::domain::reason::{Class, Reason};
+use crate::domain::keys as names;
+use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::Kind;
 pub use code::{Code, OfFiles};
+use keys::check_keys;
+use pods::{Knows, check_agent, check_workload, field_line};
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
@@ -114,15 +110,7 @@ impl Findings {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { input: Input { filename, namespace }, cluster_objects, output, facts } = args;
     let of_cluster = documents::read(&cluster_objects, io)?;
-    let mut sources = Vec::new();
-    for path in &filename {
-        let found = documents::read(std::slice::from_ref(path), io)?;
-        // A mistyped folder would pass for one in which nothing is wrong.
-        if found.is_empty() {
-            bail!("{path} has no .yaml, .yml or .json; name the folder that has the manifests, or the file itself");
-        }
-        sources.extend(found);
-    }
+    let sources = documents::read(&filename, io)?;
     let mut findings = Findings(Vec::new());
     let documents = readable(&sources, &mut findings);
     let objects: Vec<Placed<'_>> = documents
@@ -146,7 +134,9 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         world.know_namespace(own.unwrap_or(&namespace));
     });
     let workloads = Workloads::of(values(), &namespace);
+    let deployments = agents::deployments(values(), &namespace);
     for placed @ (_, object) in &objects {
+        let before = findings.0.len();
         kinds::check(placed, &mut findings);
         metadata(placed, &mut findings);
         check_namespace_configuration(placed, &namespace, &world.snapshot()?, &mut findings);
@@ -159,6 +149,10 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         }
         builds::check_content(placed, &namespace, &world.snapshot()?, &mut findings);
         check_workload(placed, &namespace, (&told, knows), (&mut world, &mut findings))?;
+        // Of an Agent that is refused nothing is made.
+        if findings.0[before..].iter().all(|finding| finding.severity != Severity::Error) {
+            check_agent(placed, (&namespace, &deployments), (&told, knows), (&mut world, &mut findings))?;
+        }
     }
     let mut findings = findings.0;
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -217,7 +211,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 fn is_configuration(object: &Value) -> bool {
     text(object, "/kind") == "ConfigMap"
-        && [keys::CONFIG_MAP_PLATFORM, keys::CONFIG_MAP_GATES].contains(&text(object, "/metadata/name"))
+        && [names::CONFIG_MAP_PLATFORM, names::CONFIG_MAP_GATES].contains(&text(object, "/metadata/name"))
 }
 
 /// The platform file and the gates, where the input has them; false when one has a fault.
@@ -280,7 +274,7 @@ fn check_namespace_configuration(
         text.strip_prefix(&*named)
             .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || "-.".contains(c)))
     };
-    let line = node.at(&["data", keys::KEY_CONFIG]).map_or(node.line, |content| content.line);
+    let line = node.at(&["data", names::KEY_CONFIG]).map_or(node.line, |content| content.line);
     for notice in view.iter().flat_map(|view| &view.resolved.notices).filter(|notice| is_named(&notice.text)) {
         findings.add(document, line, Severity::Warning, (notice.reason, notice.text.clone()));
     }
@@ -301,228 +295,4 @@ fn metadata((document, Object { node, value: object }): &Placed<'_>, findings: &
             }
         }
     }
-}
-
-/// A map of labels or annotations, and as what it is read.
-type Carried = (&'static [&'static str], Carrier);
-
-/// What BeeAI's Agents and the objects of KAOS carry for their Pods.
-const OF_OBJECT: &[Carried] =
-    &[(&["metadata", "labels"], Carrier::PodLabel), (&["metadata", "annotations"], Carrier::PodAnnotation)];
-/// What an Agent of `agent.kagenti.dev` carries for its Pods.
-const OF_AGENT: &[Carried] = &[
-    (&["metadata", "labels"], Carrier::PodLabel),
-    (&["metadata", "annotations"], Carrier::PodAnnotation),
-    (&["spec", "labels"], Carrier::PodLabel),
-    (&["spec", "annotations"], Carrier::PodAnnotation),
-    (&["spec", "podTemplateSpec", "metadata", "labels"], Carrier::PodLabel),
-    (&["spec", "podTemplateSpec", "metadata", "annotations"], Carrier::PodAnnotation),
-];
-/// What is read of such an object itself, besides.
-const OF_ITSELF: &[Carrier] = &[Carrier::AgentAnnotation, Carrier::ConsentingAnnotation, Carrier::ServiceAnnotation];
-
-/// Where an object that a Deployment is made for says what its Pods carry; nowhere for other kinds.
-fn of_agents(object: &Value) -> &'static [Carried] {
-    let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
-    match Kind::of(group, text(object, "/kind")) {
-        Some(Kind::Agent) => OF_AGENT,
-        Some(Kind::BeeaiAgent | Kind::BeeaiCompatAgent | Kind::KaosAgent | Kind::ModelApi | Kind::McpServer) => {
-            OF_OBJECT
-        }
-        _ => &[],
-    }
-}
-
-/// Labels and annotations that are nearly ours, or stand where nobody reads them; the reasons by which the Pods' own were at fault.
-fn check_keys((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) -> Vec<Reason> {
-    let mut told: Vec<Reason> = Vec::new();
-    let is_agent = !of_agents(object).is_empty();
-    let mut check = |map: Option<&Node>, carrier: Carrier, skipped: Option<&Misplaced>, findings: &mut Findings| {
-        for (Key { line, text: key, .. }, value) in map.map_or(&[][..], Node::entries) {
-            let value = value.to_json();
-            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            // The review of the Agent says of that one what is wrong.
-            if is_agent && key == keys::ANNOTATION_SECURITY_PROFILE {
-                continue;
-            }
-            // What is read of the Agent itself is no setting of its Pods that went astray.
-            let is_of_agent = |one: &&Carrier| known::ROWS.iter().any(|row| row.key == key && row.carrier == **one);
-            let of_itself = OF_ITSELF.iter().filter(|_| is_agent).find(is_of_agent);
-            let fault = known::fault(key, &shown, of_itself.copied().unwrap_or(carrier));
-            if let Some(fault) = fault.filter(|_| skipped.is_none_or(|one| one.key != *key)) {
-                told.extend(fault.reason);
-                let code = fault.reason.map_or(Code::OfFiles(OfFiles::Key), Code::Reason);
-                findings.add(document, *line, Severity::Warning, (code, fault.text));
-            }
-        }
-    };
-    let own = node.at(&["metadata", "labels"]);
-    match (text(object, "/kind"), Subject::of(object, "")) {
-        (_, Some(subject)) => {
-            let template = node.at(subject.workload.kind.template_path());
-            let of_pods = |map| template.and_then(|template| template.at(&["metadata", map]));
-            check(of_pods("labels"), Carrier::PodLabel, None, findings);
-            check(of_pods("annotations"), Carrier::PodAnnotation, None, findings);
-            if subject.workload.kind != WorkloadKind::Pod {
-                misplaced((document, node), &subject, of_pods, findings);
-                // The label itself has a word of its own where the workload is judged.
-                let misspelt = misplaced_label::of(object, &subject);
-                let misspelt = misspelt.filter(|one| !one.of_pods && one.key != keys::LABEL_TYPE);
-                misplaced_type(document, (own, node.line), misspelt.as_ref(), findings);
-            }
-        }
-        ("Namespace", None) => {
-            let enrols_nothing = of_namespace(object);
-            misplaced_type(document, (own, node.line), enrols_nothing.as_ref(), findings);
-            check(own, Carrier::NamespaceLabel, enrols_nothing.as_ref(), findings);
-        }
-        ("ConfigMap", None) => check(own, Carrier::ConfigMapLabel, None, findings),
-        _ => {
-            for (path, carrier) in of_agents(object) {
-                check(node.at(path), *carrier, None, findings);
-            }
-        }
-    }
-    told
-}
-
-/// A type label that enrols nothing where it stands, at its line.
-fn misplaced_type(
-    document: &Document<'_>,
-    (labels, line): (Option<&Node>, u64),
-    told: Option<&Misplaced>,
-    findings: &mut Findings,
-) {
-    let Some(told) = told else { return };
-    let entries = labels.map_or(&[][..], Node::entries);
-    let line = entries.iter().find(|(key, _)| key.text == told.key).map_or(line, |(key, _)| key.line);
-    findings.add(document, line, Severity::Warning, (told.reason, told.message.clone()));
-}
-
-/// Settings of Pods that stand on what makes them, where they do nothing. The type label has a word of its own, because an
-/// AgentRuntime may read it there.
-fn misplaced<'n>(
-    (document, node): (&Document<'_>, &Node),
-    subject: &Subject,
-    of_pods: impl Fn(&'static str) -> Option<&'n Node>,
-    findings: &mut Findings,
-) {
-    // Of the template of a CronJob's Jobs nobody reads any of them.
-    const OF_JOBS: &[&str] = &["spec", "jobTemplate"];
-    for (map, carrier) in [("labels", Carrier::PodLabel), ("annotations", Carrier::PodAnnotation)] {
-        for (above, whose) in [(&[][..], "the "), (OF_JOBS, "the Job template of the ")] {
-            let place = node.at(&[above, &["metadata", map]].concat());
-            for (Key { line, text: key, .. }, _) in place.map_or(&[][..], Node::entries) {
-                let is_ours = known::ROWS.iter().any(|row| row.key == key && row.carrier == carrier);
-                let is_there = of_pods(map).is_some_and(|pods| pods.get(key).is_some());
-                if is_ours && !is_there && (key != keys::LABEL_TYPE || !above.is_empty()) {
-                    let text = format!(
-                        "{key} is on {whose}{} and not on its Pod template, where alone it has an effect; move it to {}.metadata.{map}",
-                        subject.kind(),
-                        subject.workload.kind.template_path().join(".")
-                    );
-                    findings.add(document, *line, Severity::Warning, (OfFiles::Key, text));
-                }
-            }
-        }
-    }
-}
-
-/// Warnings about what a cluster has; manifests cannot be wrong about that.
-const ABOUT_THE_CLUSTER: &[Reason] = &[Reason::SpireUnavailable, Reason::SpireDriverMissing, Reason::IssuerMissing];
-
-/// What the webhook would say about the workload's Pods.
-fn check_workload(
-    (document, Object { node, value: object }): &Placed<'_>,
-    namespace: &str,
-    (keys_told, knows): (&[Reason], Knows),
-    (world, findings): (&mut World, &mut Findings),
-) -> anyhow::Result<()> {
-    let Some(subject) = Subject::of(object, namespace) else { return Ok(()) };
-    let applied = of_applied(object, &subject, knows, world)?;
-    let governed = governed::with_type(object, &subject, &world.snapshot()?).into_owned();
-    let path = subject.workload.kind.template_path();
-    if subject.workload.kind != WorkloadKind::Pod && governed == *object {
-        let own = node.at(&["metadata", "labels", keys::LABEL_TYPE]);
-        let pods = node.at(path).and_then(|template| template.at(&["metadata", "labels", keys::LABEL_TYPE]));
-        if let (Some(label), None) = (own, pods) {
-            let (reason, text) = match governed::asks(object, &subject, &world.snapshot()?) {
-                Some(Asks::Unknown) => {
-                    let value = label.to_json();
-                    (Reason::UnknownValue, enrolment::unknown(subject.kind(), value.as_str().unwrap_or_default()))
-                }
-                _ => {
-                    let text = format!(
-                        "label {} is on the {} and not on its Pod template: its Pods are not enrolled; add it under {}.metadata.labels",
-                        keys::LABEL_TYPE,
-                        subject.kind(),
-                        path.join(".")
-                    );
-                    (Reason::NoTypeLabel, text)
-                }
-            };
-            findings.add(document, label.line, Severity::Warning, (reason, text));
-        }
-    }
-    review::prepare(world, &subject, &governed)?;
-    let snapshot: Snapshot = world.snapshot()?;
-    let verdict = review::evaluate(&subject, &subject.pod(&governed), &snapshot)?;
-    if let Outcome::Deny(denial) = &verdict.outcome {
-        let template = node.at(path).unwrap_or(node);
-        let line = denial.field.as_deref().and_then(|field| field_line(template, field)).unwrap_or(node.line);
-        findings.add(
-            document,
-            line,
-            Severity::Error,
-            (denial.reason, format!("{}: {}", subject.title(), denial.words())),
-        );
-    }
-    for warning in &verdict.warnings {
-        let is_unknown = !knows.cluster && ABOUT_THE_CLUSTER.contains(&warning.reason);
-        // The table of keys has said it, with its line and what was meant.
-        if is_unknown || keys_told.contains(&warning.reason) {
-            continue;
-        }
-        let text = format!("{}: {}", subject.title(), warning.text);
-        findings.add(document, node.line, Severity::Warning, (warning.reason, text));
-    }
-    let told = |warning: &Warning| verdict.warnings.contains(warning) || keys_told.contains(&warning.reason);
-    for warning in applied.into_iter().filter(|warning| !told(warning)) {
-        findings.add(document, node.line, Severity::Warning, (warning.reason, warning.text));
-    }
-    Ok(())
-}
-
-/// What is known beside the input.
-#[derive(Debug, Clone, Copy)]
-struct Knows {
-    /// The objects of the cluster.
-    cluster: bool,
-}
-
-/// What the webhook says to whoever applies a workload, where the cluster is known that it is applied to; what becomes of Pods that are refused
-/// is said of the Pods.
-fn of_applied(object: &Value, subject: &Subject, knows: Knows, world: &World) -> anyhow::Result<Vec<Warning>> {
-    if !knows.cluster || subject.workload.kind == WorkloadKind::Pod {
-        return Ok(Vec::new());
-    }
-    let verdict = review::own_kind(object, &subject.namespace, Phase::Validate, &world.snapshot()?)?;
-    let of_pods = |warning: &Warning| warning.reason.class() == Class::Denied;
-    Ok(verdict.warnings.into_iter().filter(|warning| !of_pods(warning)).collect())
-}
-
-/// Line of a field path such as `spec.containers[1].ports[0].containerPort`; the nearest node that exists.
-fn field_line(template: &Node, field: &str) -> Option<u64> {
-    let mut node = template;
-    let mut line = None;
-    for step in field.split('.') {
-        let (name, indexes) = step.split_once('[').unwrap_or((step, ""));
-        let Some((key, value)) = node.entries().iter().find(|(key, _)| key.text == name) else { break };
-        (node, line) = (value, Some(key.line));
-        for index in indexes.split(['[', ']']).filter(|text| !text.is_empty()) {
-            let Some(item) = index.parse().ok().and_then(|index: usize| node.items().get(index)) else { return line };
-            (node, line) = (item, Some(item.line));
-        }
-    }
-    line
 }

@@ -386,7 +386,7 @@ fn remedy(reason: &str) -> &'static str {
 }
 
 fn printed(out: &mut dyn Write, explained: &Explained, [good, bad, unknown]: [&str; 3]) -> Written<()> {
-    writeln!(out, "{}", explained.subject)?;
+    writeln!(out, "{}", io::shown(&explained.subject))?;
     for Check { name, state, text, remedy } in &explained.checks {
         let mark = match state {
             State::Ok => good,
@@ -395,8 +395,8 @@ fn printed(out: &mut dyn Write, explained: &Explained, [good, bad, unknown]: [&s
         };
         writeln!(out, "  {mark} {name:<10} {}", printable(text, LINE))?;
         if let Some(remedy) = remedy {
-            writeln!(out, "        what would change it: {remedy}")?;
+            writeln!(out, "        what would change it: {}", io::shown(remedy))?;
         }
     }
-    explained.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    explained.notes.iter().try_for_each(|note| writeln!(out, "note: {}", io::shown(note)))
 }

@@ -8,6 +8,7 @@ use crate::cli::Unseen;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::io::shown;
+use crate::cli::offline::agents;
 use crate::cli::offline::world::{Facts, World};
 use crate::cli::scope;
 use crate::cli::survey::{self, AGENT_RUNTIME_WORDS, TYPES, Type};
@@ -15,6 +16,7 @@ use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::suggest::nearest;
+use crate::domain::workload::WorkloadKind;
 use crate::store::Kind;
 
 /// Reads the object and everything its decision depends on; for an AgentRuntime that is the workload it points at.
@@ -31,6 +33,10 @@ pub(super) async fn question(
         let target = target(cluster, namespace, name).await?;
         let kind = Type::of_kind(target.kind).context("every target is a type that makes Pods")?;
         (kind, target.name.to_string())
+    } else if is_agent(word) {
+        let kind = Type::of_kind(WorkloadKind::Deployment).context("a Deployment makes Pods")?;
+        made(cluster, (kind, namespace), name, &mut notes).await?;
+        (kind, name.to_owned())
     } else {
         (of_word(word)?, name.to_owned())
     };
@@ -50,12 +56,12 @@ pub(super) async fn question(
     if found["kind"] == "Pod" {
         notes.extend(recorded(&found));
     }
-    Ok(Question { world, object: found, namespace: namespace.to_owned(), notes })
+    Ok(Question { world, object: found, namespace: namespace.to_owned(), refused: false, notes })
 }
 
 /// The type and the name of an object, where both can mean something; nobody is asked.
 pub(super) fn named(object: &str) -> anyhow::Result<(&str, &str)> {
-    let is_type = |word: &str| AGENT_RUNTIME_WORDS.contains(&word) || Type::of_word(word).is_some();
+    let is_type = |word: &str| AGENT_RUNTIME_WORDS.contains(&word) || is_agent(word) || Type::of_word(word).is_some();
     let is_elsewhere = |word: &str| OTHERS.iter().any(|kind| kind.descriptor().words.contains(&word));
     let shown = shown(object);
     match object.split_once('/') {
@@ -70,6 +76,29 @@ pub(super) fn named(object: &str) -> anyhow::Result<(&str, &str)> {
 
 /// Types that are explained in another way, and never come here with a name.
 const OTHERS: [Kind; 4] = [Kind::AgentCard, Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
+
+/// Whether a person means an Agent of which a Deployment of its name is made.
+fn is_agent(word: &str) -> bool {
+    agents::KINDS.iter().any(|kind| kind.descriptor().words.contains(&word))
+}
+
+/// The Deployment of an Agent must be there; where it is not, the Agent's status says why.
+async fn made(
+    cluster: &Cluster,
+    (kind, namespace): (&Type, &str),
+    name: &str,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let path = format!("{}/{name}", kind.collection(namespace).path());
+    if matches!(cluster.get(&path).await?, Answer::Absent) {
+        bail!(
+            "Deployment {namespace}/{name} does not exist: no Agent of that name is there, or nothing was made of it yet. What to do: \
+             kubectl -n {namespace} get agents {name} -o yaml; its conditions say what it waits for"
+        );
+    }
+    notes.push(format!("Agent {namespace}/{name}: a controller makes Deployment {name} of it"));
+    Ok(())
+}
 
 /// Whether somebody means a file.
 fn is_file(object: &str) -> bool {
@@ -149,6 +178,8 @@ mod tests {
             ("pod", "pod is not TYPE/NAME; write pod/NAME"),
             ("agentcard", "write agentcard/NAME"),
             ("pod/", "write pod/NAME"),
+            ("agent", "agent is not TYPE/NAME; write agent/NAME"),
+            ("agent.beeai.dev/chat", "no usable kubeconfig: /nowhere/at-all: "),
             ("ok.yaml", "for manifests write -f ok.yaml"),
             ("./manifests/ok.yaml", "for manifests write -f ./manifests/ok.yaml"),
             ("weather", "weather is not TYPE/NAME, such as pod/weather"),
@@ -161,7 +192,8 @@ mod tests {
             assert_eq!(conclude(result, &mut io), Exit::Usage, "{object}");
             let err = String::from_utf8(err).unwrap();
             assert!(err.contains(words), "{object}: {err}");
-            assert_eq!(err.contains("kubeconfig"), object == "pod/ok.yaml", "{object}: {err}");
+            let asks = ["pod/ok.yaml", "agent.beeai.dev/chat"].contains(&object);
+            assert_eq!(err.contains("kubeconfig"), asks, "{object}: {err}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the layer that set it and what it shadowed, the parts, and a summary of the patch. The engine answers; a live Pod is asked
 //! about as it was before us, because that is what its controller sends again.
 
+mod agents;
 mod card;
 pub mod environment;
 mod kaos;
@@ -43,8 +44,8 @@ pub struct Args {
     /// Another question.
     #[command(subcommand)]
     pub about: Option<About>,
-    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent, agentruntime/weather-agent,
-    /// agentcard/weather-agent-deployment-card, or of KAOS agent.kaos.tools/simple, modelapi/models or mcpserver/tools.
+    /// An object of the cluster, such as pod/weather-agent-7d4f8b9c5-x2x9k, deployment/weather-agent, agent/weather-agent,
+    /// agentruntime/weather-agent, agentcard/weather-agent-deployment-card, or of KAOS agent.kaos.tools/simple, modelapi/models or mcpserver/tools.
     #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
     pub object: Option<String>,
     /// Manifests instead of a cluster: files, folders, or - for standard input.
@@ -85,6 +86,9 @@ pub struct Told {
     pub explanation: Explanation,
     /// The patch: operations by kind, and the paths they touch.
     pub patch: PatchSummary,
+    /// The webhook refuses what the workload is made of; the notes say why.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
     /// What was found on the live object, and what could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -120,6 +124,8 @@ struct Question {
     world: World,
     object: Value,
     namespace: String,
+    /// What it is made of is refused.
+    refused: bool,
     notes: Vec<String>,
 }
 
@@ -153,7 +159,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         return kaos::explain((kind, name), (namespace.as_deref(), &facts.operator_namespace), &cluster, output, io);
     }
     let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
-    let (mut of_kaos, mut agents) = (Vec::new(), Vec::new());
+    let (mut of_kaos, mut unmade) = (Vec::new(), Vec::new());
     let (questions, reached) = match object {
         Some(object) => {
             // A word that means nothing is told without a cluster.
@@ -167,28 +173,24 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             cluster::block_on(reading).map_err(or_manifests)?
         }
         None => {
-            let Offline { questions, of_kaos: told, agents: named } =
+            let Offline { questions, of_kaos: told, unmade: without } =
                 offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?;
-            (of_kaos, agents) = (told, named);
+            (of_kaos, unmade) = (told, without);
             (questions, None)
         }
     };
     if questions.is_empty() && of_kaos.is_empty() {
-        if let Some((namespace, name)) = agents.first() {
-            let (namespace, name) = (io::shown(namespace), io::shown(name));
-            bail!(
-                "Agent {namespace}/{name}: its Pods are not judged from a manifest, since a Deployment is made of it first. What to do: drawbridge \
-                 validate -f says what is wrong with it; on a cluster drawbridge explain deployment/{name} -n {namespace} shows what its Pods get"
-            );
+        if let Some(unmade) = unmade.first() {
+            bail!("{unmade}");
         }
         bail!(
             "no Pod and nothing that makes Pods in the input; explain reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, \
-             ReplicationControllers, Jobs, CronJobs and Sandboxes, and Agents, ModelAPIs and MCPServers of kaos.tools"
+             ReplicationControllers, Jobs, CronJobs and Sandboxes, Agents of kagenti and BeeAI, and Agents, ModelAPIs and MCPServers of kaos.tools"
         );
     }
     let told = questions.into_iter().map(|question| answer(question, &changes)).collect::<anyhow::Result<Vec<_>>>()?;
-    let denied =
-        told.iter().any(|told| told.explanation.denial.is_some()) || of_kaos.iter().any(kaos::Told::has_findings);
+    let denied = told.iter().any(|told| told.refused || told.explanation.denial.is_some())
+        || of_kaos.iter().any(kaos::Told::has_findings);
     let painter = print::Painter { colour: io.colour };
     let marks = kaos::marks(io);
     let all: Vec<_> = told.iter().map(Answer::Workload).chain(of_kaos.iter().map(Answer::Kaos)).collect();
@@ -227,8 +229,8 @@ enum Answer<'t> {
 struct Offline {
     questions: Vec<Question>,
     of_kaos: Vec<kaos::Told>,
-    /// Namespace and name of Agents, of which a controller makes Deployments.
-    agents: Vec<(String, String)>,
+    /// Why no Deployment is made of an Agent.
+    unmade: Vec<String>,
 }
 
 fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) -> anyhow::Result<Offline> {
@@ -245,26 +247,23 @@ fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) ->
     let snapshot = world.snapshot()?;
     let platform = world.platform()?;
     let of_kaos = kaos::of_manifests(&objects, namespace, (platform.kaos(), &facts.operator_namespace), &snapshot)?;
-    let agents = objects.iter().filter_map(|object| agent(object, namespace)).collect();
+    let (made, unmade) = agents::of_agents(&objects, namespace, &snapshot)?;
+    made.iter().filter_map(|made| made.made.account.as_ref()).for_each(|account| world.observe(account, namespace));
+    let asks = |object, refused, notes| Question {
+        world: world.clone(),
+        object,
+        namespace: namespace.to_owned(),
+        refused,
+        notes,
+    };
     let subjects = objects.into_iter().filter(|object| Subject::of(object, namespace).is_some());
-    let questions = subjects
-        .map(|object| Question { world: world.clone(), object, namespace: namespace.to_owned(), notes: Vec::new() })
-        .collect();
-    Ok(Offline { questions, of_kaos, agents })
-}
-
-/// Namespace and name of an Agent, of which a controller makes a Deployment of its name.
-fn agent(object: &Value, namespace: &str) -> Option<(String, String)> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
-    let kind = Kind::of(group, text("/kind"))?;
-    let is_agent = matches!(kind, Kind::Agent | Kind::BeeaiAgent | Kind::BeeaiCompatAgent);
-    let namespace = Some(text("/metadata/namespace")).filter(|given| !given.is_empty()).unwrap_or(namespace);
-    is_agent.then(|| (namespace.to_owned(), text("/metadata/name").to_owned()))
+    let mut questions: Vec<_> = subjects.map(|object| asks(object, false, Vec::new())).collect();
+    questions.extend(made.into_iter().map(|of| asks(of.made.deployment, of.refused, of.notes)));
+    Ok(Offline { questions, of_kaos, unmade })
 }
 
 fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
-    let Question { mut world, object, namespace, mut notes } = question;
+    let Question { mut world, object, namespace, refused, mut notes } = question;
     let Answered { verdict, explanation, made, pod } = answered(&mut world, &object, &namespace)?;
     notes.extend(of_its_agent_runtime(&world, &object, &namespace)?);
     notes.extend(made);
@@ -280,7 +279,7 @@ fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
         let changed = answered(&mut world, &object, &namespace).with_context(tried)?;
         Some(what_if::Difference::between((&explanation, &pod), (&changed.explanation, &changed.pod))?)
     };
-    Ok(Told { patch: PatchSummary::of(&verdict)?, explanation, notes, what_if })
+    Ok(Told { patch: PatchSummary::of(&verdict)?, explanation, refused, notes, what_if })
 }
 
 /// What the AgentRuntime that points at the workload has to do with its label, or why it has nothing to do with it.

@@ -181,7 +181,13 @@ mod tests {
             denial: Some("two faults:\none\ntwo".to_owned()),
             ..Explanation::default()
         };
-        let told = Told { explanation, patch: PatchSummary::default(), notes: vec![evil.to_owned()], what_if: None };
+        let told = Told {
+            explanation,
+            patch: PatchSummary::default(),
+            refused: false,
+            notes: vec![evil.to_owned()],
+            what_if: None,
+        };
         let mut out = Vec::new();
         Painter { colour: false }.tree(&mut out, &told).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -215,7 +221,7 @@ mod tests {
             ..Explanation::default()
         };
         let patch = PatchSummary::default();
-        let told = Told { explanation, patch, notes: Vec::new(), what_if: Some(difference) };
+        let told = Told { explanation, patch, refused: false, notes: Vec::new(), what_if: Some(difference) };
         let mut out = Vec::new();
         Painter { colour: false }.tree(&mut out, &told).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -239,6 +239,11 @@ fn pairs(settled: &Settled, from: &Found, to: &Found) -> Vec<Pair> {
     judged.collect()
 }
 
+/// One line; what manifests and a cluster say in it stays on it.
+fn line(out: &mut dyn Write, text: std::fmt::Arguments<'_>) -> Written<()> {
+    writeln!(out, "{}", io::shown(&text.to_string()))
+}
+
 /// `words` are those for reached, cut and not judged.
 fn printed(out: &mut dyn Write, answer: &Answer, words: &[String; 3]) -> Written<()> {
     let word = |reachable: Option<bool>| match reachable {
@@ -247,22 +252,22 @@ fn printed(out: &mut dyn Write, answer: &Answer, words: &[String; 3]) -> Written
         None => &words[2],
     };
     let port = answer.port.as_ref().map(|port| format!(":{port}")).unwrap_or_default();
-    writeln!(out, "{} to {}{port}: {} ({})", answer.from, answer.to, word(answer.reachable), answer.basis)?;
+    line(out, format_args!("{} to {}{port}: {} ({})", answer.from, answer.to, word(answer.reachable), answer.basis))?;
     for one in [&answer.from, &answer.to].into_iter().filter(|one| one.template) {
-        writeln!(out, "├─ {one} has no Pods: what its template would make is judged, without addresses")?;
+        line(out, format_args!("├─ {one} has no Pods: what its template would make is judged, without addresses"))?;
     }
     for pair in &answer.pairs {
         let more = match pair.pairs {
             1 => String::new(),
             pairs => format!(" and {} more pairs alike", pairs - 1),
         };
-        writeln!(out, "├─ {} to {}{more}: {}, {}", pair.from, pair.to, word(pair.reachable), pair.ports)?;
+        line(out, format_args!("├─ {} to {}{more}: {}, {}", pair.from, pair.to, word(pair.reachable), pair.ports))?;
         if let Some(reason) = &pair.reason {
-            writeln!(out, "│  └─ {reason}")?;
+            line(out, format_args!("│  └─ {reason}"))?;
         }
         for path in &pair.paths {
             if let Some(family) = path.family.filter(|_| pair.paths.len() > 1) {
-                writeln!(out, "│  ├─ over {family}: {}", path.ports)?;
+                line(out, format_args!("│  ├─ over {family}: {}", path.ports))?;
             }
             for (side, whose) in [(&path.egress, &pair.from), (&path.ingress, &pair.to)] {
                 if let Some(side) = side {
@@ -272,12 +277,14 @@ fn printed(out: &mut dyn Write, answer: &Answer, words: &[String; 3]) -> Written
         }
     }
     for unseen in &answer.unseen {
-        writeln!(out, "├─ not seen: {unseen}")?;
+        line(out, format_args!("├─ not seen: {unseen}"))?;
     }
     let network = "network plugins differ in hostNetwork Pods and in blocks of addresses that hold Pods or nodes";
-    writeln!(
+    line(
         out,
-        "└─ judged are NetworkPolicies (networking.k8s.io) and ClusterNetworkPolicies (policy.networking.k8s.io) alone; {network}"
+        format_args!(
+            "└─ judged are NetworkPolicies (networking.k8s.io) and ClusterNetworkPolicies (policy.networking.k8s.io) alone; {network}"
+        ),
     )
 }
 
@@ -285,28 +292,31 @@ fn side_printed(out: &mut dyn Write, side: &SideReport, whose: &str) -> Written<
     let direction = side.direction.as_str();
     for one in &side.cluster {
         let place = format!("ClusterNetworkPolicy {} rule {}", one.policy, one.rule);
-        writeln!(out, "│  ├─ {direction} of {whose}: {place} {} {}", one.decides, one.ports)?;
+        line(out, format_args!("│  ├─ {direction} of {whose}: {place} {} {}", one.decides, one.ports))?;
     }
     if side.isolated_by.is_empty() {
-        return writeln!(out, "│  ├─ {direction} of {whose}: every port, no policy isolates it");
+        return line(out, format_args!("│  ├─ {direction} of {whose}: every port, no policy isolates it"));
     }
-    writeln!(out, "│  ├─ {direction} of {whose}: {}, isolated by {}", side.ports, side.isolated_by.join(", "))?;
+    line(
+        out,
+        format_args!("│  ├─ {direction} of {whose}: {}, isolated by {}", side.ports, side.isolated_by.join(", ")),
+    )?;
     let rule = |rule: &RuleReport| format!("{} rule {}", rule.policy, rule.rule);
     let by = |rule: &RuleReport| rule.declared.as_ref().map(|by| format!(" (declared by {by})")).unwrap_or_default();
     for one in &side.rules {
-        writeln!(out, "│  │  ├─ {} lets through {}: {}{}", rule(one), one.ports, one.why, by(one))?;
+        line(out, format_args!("│  │  ├─ {} lets through {}: {}{}", rule(one), one.ports, one.why, by(one)))?;
     }
     for one in &side.other_rules {
-        writeln!(out, "│  │  ├─ {} {}{}", rule(one), one.why, by(one))?;
+        line(out, format_args!("│  │  ├─ {} {}{}", rule(one), one.why, by(one)))?;
     }
     if side.other_rules_left_out > 0 {
-        writeln!(out, "│  │  ├─ and {} more rules that do not apply", side.other_rules_left_out)?;
+        line(out, format_args!("│  │  ├─ and {} more rules that do not apply", side.other_rules_left_out))?;
     }
     if side.rules.is_empty() && side.other_rules.is_empty() {
-        writeln!(out, "│  │  └─ none of these has a rule for {direction}")?;
+        line(out, format_args!("│  │  └─ none of these has a rule for {direction}"))?;
     }
     for policy in &side.undeclared {
-        writeln!(out, "│  │  └─ {policy} opens only what is declared, and nothing declares this")?;
+        line(out, format_args!("│  │  └─ {policy} opens only what is declared, and nothing declares this"))?;
     }
     Ok(())
 }

@@ -118,6 +118,12 @@ fn target(key: &str) -> anyhow::Result<Target> {
             Carrier::ConfigMapLabel => {
                 bail!("--what-if {key}: labels of ConfigMaps cannot be tried; try the platform key it would set")
             }
+            Carrier::NamespaceAnnotation => {
+                bail!(
+                    "--what-if {key}: decides nothing about what Pods get; the API server refuses new Pods of whom it names, see drawbridge \
+                     status -A"
+                )
+            }
             Carrier::ServiceAnnotation => {
                 bail!("--what-if {key}: decides nothing about Pods; see drawbridge explain agentcard/NAME")
             }

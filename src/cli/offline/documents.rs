@@ -85,7 +85,7 @@ pub struct Unreadable {
 /// further copies of itself there.
 ///
 /// # Errors
-/// When a path does not exist or cannot be read, is not text, or is larger than 64 MiB.
+/// When a path does not exist or cannot be read, is a folder without manifests, is not text, or is larger than 64 MiB.
 pub fn read(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
@@ -105,6 +105,13 @@ pub fn read(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Source>> {
         }
         let mut files = Vec::new();
         gather(path, &mut Vec::new(), &mut files)?;
+        // A mistyped folder would pass for one in which nothing is wrong.
+        if files.is_empty() {
+            bail!(
+                "{} has no .yaml, .yml or .json; name the folder that has the manifests, or the file itself",
+                path.display()
+            );
+        }
         for file in files {
             sources.push(read_file(&file)?);
         }

@@ -9,6 +9,7 @@
 //! Promise: the same function decides as in the webhook; what is not in the input is as on a cluster where nobody
 //! prepared anything.
 
+pub mod agents;
 pub mod documents;
 pub mod governed;
 pub mod misplaced;

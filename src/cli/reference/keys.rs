@@ -31,6 +31,8 @@ pub enum Carrier {
     SecretAnnotation,
     /// Annotation of a Service.
     ServiceAnnotation,
+    /// Annotation of a Namespace.
+    NamespaceAnnotation,
     /// Written by Drawbridge; people read it.
     Ours,
 }
@@ -50,6 +52,7 @@ impl Carrier {
             Carrier::ServiceAccountLabel => "ServiceAccount label",
             Carrier::SecretAnnotation => "Secret annotation",
             Carrier::ServiceAnnotation => "Service annotation",
+            Carrier::NamespaceAnnotation => "Namespace annotation",
             Carrier::Ours => "written by Drawbridge",
         }
     }
@@ -288,9 +291,9 @@ pub const ROWS: &[Row] = &[
     ),
     row(
         keys::ANNOTATION_QUARANTINE,
-        Carrier::Ours,
+        Carrier::NamespaceAnnotation,
         Values::Any,
-        "annotation of a Namespace: the workloads of it that are in quarantine, separated by commas, or `*` for every Pod (`drawbridge \
+        "the workloads of it that are in quarantine, separated by commas, or `*` for every Pod (`drawbridge \
          quarantine` and `release` write it)",
     ),
     row(
@@ -486,7 +489,7 @@ mod tests {
     fn the_keys_of_trust_and_of_beeai_are_known_where_they_are_read() {
         for (key, value, carrier) in [
             ("agent.kagenti.dev/trust", "enforced-all", Carrier::NamespaceLabel),
-            ("agent.kagenti.dev/quarantine", "weather", Carrier::Ours),
+            ("agent.kagenti.dev/quarantine", "weather", Carrier::NamespaceAnnotation),
             ("agentcard.kagenti.dev/resign", "true", Carrier::PodAnnotation),
             ("beeai.dev/security-profile", "baseline", Carrier::AgentAnnotation),
             ("beeai.dev/lockdown", "now", Carrier::AgentAnnotation),

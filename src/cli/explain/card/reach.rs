@@ -15,7 +15,9 @@ fn is_ours(policy: &&Value) -> bool {
 
 /// Whether the agent is cut off, open, or neither.
 pub(super) fn reach(facts: &Facts) -> Check {
-    if let Some(who) = facts.pods.iter().find_map(|pod| label(pod, keys::LABEL_QUARANTINED)) {
+    // Nobody takes the label off a Pod that has ended.
+    let mut alive = facts.pods.iter().filter(|pod| !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed"));
+    if let Some(who) = alive.find_map(|pod| label(pod, keys::LABEL_QUARANTINED)) {
         let text = format!("{who} is in quarantine: nobody reaches it, it reaches nobody, and no Pod of it is made");
         return check(NAME, Err((text, format!("drawbridge release agent/{who} {} ends that", place(facts)))));
     }
@@ -82,6 +84,10 @@ mod tests {
         let held = json!({"metadata": {"labels": {"agent.kagenti.dev/quarantined": "w"}}});
         let found = reach(&Facts { pods: vec![held], ..Facts::default() });
         assert!(found.state == State::Failed && found.text.contains("w is in quarantine"), "{found:?}");
+        let ended =
+            json!({"metadata": {"labels": {"agent.kagenti.dev/quarantined": "w"}}, "status": {"phase": "Failed"}});
+        let found = reach(&Facts { pods: vec![ended], ..Facts::default() });
+        assert!(!found.text.contains("in quarantine"), "it was released since: {found:?}");
         let card = json!({"metadata": {"name": "c", "namespace": "team", "uid": "another"}});
         let alone = reach(&Facts { card, policies: vec![deny()], ..Facts::default() });
         assert!(alone.state == State::Failed && alone.text.contains("none opens it"), "{alone:?}");

@@ -6,14 +6,16 @@
 use serde_json::Value;
 
 use crate::api::kaos_tools::read::{Alias, OldSpelling};
-use crate::cli::io::without_userinfo;
+use crate::domain::userinfo::without_userinfo;
 
 /// Longest value of a variable that is printed, in characters.
 const VALUE: usize = 120;
 /// Words of names of variables whose literal may be a credential, in the singular.
-const WORDS: [&str; 3] = ["KEY", "CRED", "PWD"];
+const WORDS: [&str; 4] = ["KEY", "CRED", "PWD", "HEADER"];
+/// Words that say so at the end of a name alone: `BASIC_AUTH`, and not `AUTH_MODE`.
+const LAST_WORDS: [&str; 1] = ["AUTH"];
 /// How a word may end that says the same, with or without another one before it: `PGPASSWORD`. `KEY` alone ends words that say nothing: `MONKEY`.
-const ENDINGS: [&str; 18] = [
+const ENDINGS: [&str; 19] = [
     "TOKEN",
     "SECRET",
     "PASS",
@@ -32,6 +34,7 @@ const ENDINGS: [&str; 18] = [
     "MASTERKEY",
     "AUTHKEY",
     "ACCOUNTKEY",
+    "COOKIE",
 ];
 /// Words that end so and are something else.
 const HARMLESS: [&str; 3] = ["BYPASS", "COMPASS", "ENCOMPASS"];
@@ -77,7 +80,7 @@ pub(super) fn value(entry: &Value) -> String {
     if may_be_credential(name, text) && !text.is_empty() {
         return format!("(a literal of {} characters, which is not shown)", text.chars().count());
     }
-    let text = without_userinfo(text);
+    let text = without_pairs(&without_userinfo(text));
     let length = text.chars().count();
     match () {
         () if length > VALUE => {
@@ -89,6 +92,19 @@ pub(super) fn value(entry: &Value) -> String {
     }
 }
 
+/// The text less the values of pairs in it whose key says that they are credentials: `?password=x`, `Server=h;Password=x`.
+fn without_pairs(text: &str) -> String {
+    let ends_pair = |letter: char| letter.is_whitespace() || matches!(letter, '?' | '&' | ';' | ',' | '"');
+    let pieces = text.split_inclusive(ends_pair).map(|piece| {
+        let (pair, end) = piece.split_at(piece.trim_end_matches(ends_pair).len());
+        match pair.split_once('=') {
+            Some((key, value)) if !value.is_empty() && may_be_credential(key, value) => format!("{key}=…{end}"),
+            _ => piece.to_owned(),
+        }
+    });
+    pieces.collect()
+}
+
 /// Whether the name says that the text is a credential.
 fn may_be_credential(name: &str, text: &str) -> bool {
     // The shell's folder.
@@ -98,11 +114,14 @@ fn may_be_credential(name: &str, text: &str) -> bool {
     let is_count = text.bytes().all(|byte| byte.is_ascii_digit());
     // Both as it is divided by signs and as it is by capitals: `API_KEY`, `apiKey`, `APIKey`.
     [name, &by_capitals(name)].into_iter().any(|name| {
-        name.split(|letter: char| !letter.is_alphanumeric()).any(|word| {
-            let word = word.trim_end_matches(|letter: char| letter.is_ascii_digit()).to_ascii_uppercase();
-            // A number of tokens is how many of them a model may write: `MAX_TOKENS`.
-            !(is_count && word == "TOKENS") && says_credential(&word)
-        })
+        let mut words = name.split(|letter: char| !letter.is_alphanumeric());
+        let last = words.clone().next_back().unwrap_or_default().to_ascii_uppercase();
+        LAST_WORDS.contains(&&*last)
+            || words.any(|word| {
+                let word = word.trim_end_matches(|letter: char| letter.is_ascii_digit()).to_ascii_uppercase();
+                // A number of tokens is how many of them a model may write: `MAX_TOKENS`.
+                !(is_count && word == "TOKENS") && says_credential(&word)
+            })
     })
 }
 
@@ -172,6 +191,9 @@ mod tests {
             "CLIENT_SECRETS",
             "AWS_CREDENTIALS",
             "spring.datasource.password",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "BASIC_AUTH",
+            "SESSION_COOKIE",
         ] {
             let said = value(&json!({"name": name, "value": "s3cr3t"}));
             assert_eq!(said, "(a literal of 6 characters, which is not shown)", "{name}");
@@ -180,9 +202,14 @@ mod tests {
             assert_eq!(value(&json!({"name": name, "value": "t"})), "t", "{name}");
         }
         assert_eq!(value(&json!({"name": "MAX_TOKENS", "value": "4096"})), "4096");
+        assert_eq!(value(&json!({"name": "AUTH_MODE", "value": "none"})), "none");
         for (text, shown) in [
             ("postgres://u:secret@h/db", "postgres://…@h/db"),
             ("https://user:S@h/v1", "https://…@h/v1"),
+            ("postgres://h/db?sslmode=off&password=s&x=1", "postgres://h/db?sslmode=off&password=…&x=1"),
+            ("Server=h;Password=s", "Server=h;Password=…"),
+            ("host=h password=s\nport=1 token=", "\"host=h password=…\\nport=1 token=\""),
+            ("https://h/v1?max_tokens=5", "https://h/v1?max_tokens=5"),
             ("http://modelapi-llm.shop.svc.cluster.local:8000", "http://modelapi-llm.shop.svc.cluster.local:8000"),
         ] {
             assert_eq!(value(&json!({"name": "ADDRESS", "value": text})), shown);
