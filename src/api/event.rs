@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::domain::keys;
 use crate::domain::reason::{Class, Reason};
 
 /// Longest message, in bytes.
@@ -31,6 +32,18 @@ pub struct Regarding {
 }
 
 impl Regarding {
+    /// The Deployment of the controllers in that namespace: what is about no object there is told about it.
+    #[must_use]
+    pub fn controllers(namespace: &str) -> Self {
+        Self {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: namespace.to_owned(),
+            name: keys::DEPLOYMENT_CONTROLLERS.to_owned(),
+            uid: String::new(),
+        }
+    }
+
     /// The namespace that Events about this object are written to.
     #[must_use]
     pub fn event_namespace(&self) -> &str {

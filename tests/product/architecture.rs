@@ -147,8 +147,9 @@ fn rooms() -> Vec<Room> {
     rooms
 }
 
-/// What every controller may know of: the loop, conditions, its rights, whom to trust, what parametrises policies, and the few looks at another one. Nothing else of the room is another one's business.
-const SHARED_BY_CONTROLLERS: &[&str] = &["scaffold", "conditions", "looks", "parameters", "rbac", "trust"];
+/// What every controller may know of: the loop, conditions, its rights, whom to trust, what parametrises policies, what objects refer to, and the few looks at another one. Nothing else of the room is another one's business.
+const SHARED_BY_CONTROLLERS: &[&str] =
+    &["scaffold", "conditions", "looks", "parameters", "rbac", "references", "trust"];
 
 /// Folders of the room that are no controller: what tests all of them together.
 const NO_CONTROLLERS: &[&str] = &["simulation"];

@@ -226,13 +226,76 @@ fn a_cluster_that_is_not_there_is_told_apart() {
     assert!(err.contains("no usable kubeconfig") && err.contains("other"), "{err}");
 }
 
-/// Of an Agent alone it is said where its Pods are judged.
+const KAGENTI: &str = "apiVersion: agent.kagenti.dev/v1alpha1
+kind: Agent
+metadata:
+  name: weather
+  labels: {kagenti.io/type: agent}
+spec:
+  imageSource: {image: agent:1}
+  podTemplateSpec:
+    spec:
+      containers:
+      - name: agent
+        ports:
+        - containerPort: 8000
+";
+const BEEAI: &str = "apiVersion: beeai.dev/v1
+kind: Agent
+metadata:
+  name: weather
+  labels: {kagenti.io/type: agent}
+spec: {image: 'agent:1'}
+";
+
+/// Pods of an Agent's manifest are judged as those of the Deployment that a controller makes of it.
 #[test]
-fn an_agent_in_a_manifest_leads_to_the_deployment_that_is_made_of_it() {
-    let agent = "apiVersion: agent.kagenti.dev/v1alpha1\nkind: Agent\nmetadata: {name: weather}\nspec: {}\n";
-    let (exit, out, err) = run(&["explain", "-f", "-"], agent);
+fn pods_of_an_agent_in_a_manifest_are_explained_without_its_deployment() {
+    for agent in [KAGENTI, BEEAI] {
+        let told = explained(&["-n", "team1"], agent);
+        let seen = (&told["subject"], &told["outcome"], &told["refused"]);
+        assert_eq!(seen, (&"Deployment team1/weather".into(), &"injected".into(), &Value::Null), "{told}");
+        let notes = told["notes"].to_string();
+        assert!(notes.contains("Agent team1/weather: a controller makes this Deployment of it"), "{notes}");
+        // The account that comes with the Agent is the Agent's own, and nobody's in the way.
+        assert!(!told.to_string().contains("ServiceAccountConflict"), "{told}");
+        let what_if = explained(&["-n", "team1", "--what-if", "kagenti.io/inject=disabled"], agent);
+        assert!(what_if["whatIf"]["outcome"].as_str().unwrap().starts_with("skipped"), "{what_if}");
+        // With the Deployment beside it, the Deployment itself counts.
+        let both = format!("{}---\n{agent}", AGENT.replace("        image: agent:1\n", "        image: other:1\n"));
+        let (exit, out, err) = run(&["explain", "-o", "json", "-f", "-", "-n", "team1"], &both);
+        assert_eq!(
+            (exit, serde_json::from_str::<Value>(&out).unwrap().as_array().unwrap().len()),
+            (Exit::Ok, 1),
+            "{err}"
+        );
+    }
+}
+
+#[test]
+fn an_agent_that_the_webhook_refuses_or_nobody_serves_is_told_so() {
+    let refused = KAGENTI.replace("      - name: agent\n", "      - name: Agent_1\n");
+    let (exit, out, err) = run(&["explain", "-f", "-"], &refused);
+    assert_eq!(exit, Exit::Findings, "{out}{err}");
+    assert!(out.contains("the webhook refuses it") && out.contains("containers[0].name"), "{out}");
+    let off = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kagenti-platform-config, namespace: kagenti-system}\n\
+        data: {config.yaml: 'beeai: {enabled: false}'}\n";
+    let (exit, out, err) = run(&["explain", "-f", "-"], &format!("{BEEAI}{off}"));
     assert_eq!((exit, &*out), (Exit::Usage, ""), "{err}");
-    assert!(err.contains("Agent default/weather: ") && err.contains("explain deployment/weather -n default"), "{err}");
+    assert!(err.contains("Agent default/weather of beeai.dev: no Deployment is made of it"), "{err}");
+    let (exit, _, err) = run(&["explain", "-f", "-"], &KAGENTI.replace("  name: weather\n", ""));
+    assert!(exit == Exit::Usage && err.contains("give it metadata.name"), "{err}");
+}
+
+/// What would become of an Agent's Pods `validate` says, too, at the line of the Agent's own template.
+#[test]
+fn pods_of_an_agent_that_would_be_refused_are_a_finding() {
+    let (exit, out, err) = run(&["validate", "-f", "-"], KAGENTI);
+    assert_eq!(exit, Exit::Ok, "{out}{err}");
+    let taken = KAGENTI.replace("containerPort: 8000", "containerPort: 15123");
+    let (exit, out, err) = run(&["validate", "-f", "-"], &taken);
+    assert_eq!(exit, Exit::Findings, "{out}{err}");
+    assert!(out.contains("-:13: error: PortCollision: Deployment default/weather: "), "{out}");
 }
 
 /// The quick start's option 1.

@@ -1,5 +1,5 @@
 //! What holds for the library as a whole, in one binary: the house ([`architecture`]), what is generated ([`manifests`],
-//! [`readme`], [`sentences`]), which fault, mend and case has a test ([`faults`], [`mends`], [`cards`], [`kaos`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
+//! [`readme`], [`sentences`]), what remedies may name ([`remedies`]), which fault, mend and case has a test ([`faults`], [`mends`], [`cards`], [`kaos`]), commands on files (`cli_…`), and the server over real sockets ([`server_faults`]).
 //!
 //! Binaries of their own have what needs a process to itself: `memory` (resident memory) and `server_signals` (signals).
 
@@ -20,5 +20,6 @@ mod kaos;
 mod manifests;
 mod mends;
 mod readme;
+mod remedies;
 mod sentences;
 mod server_faults;

@@ -139,6 +139,24 @@ fn every_command_that_readme_and_docs_name_parses() {
     assert!(seen >= 12, "only {seen} commands found");
 }
 
+/// Who upgrades by the page renders anew, and what is not said again is lost: each flag that changes what is printed stands there.
+#[test]
+fn the_page_of_upgrades_names_every_flag_that_an_installation_may_have() {
+    // Where and how it is printed, and another manifest.
+    const OTHERS: [&str; 4] = ["out-dir", "output", "beeai-compat", "help"];
+    let text = page("docs/tasks/upgrade.md");
+    let command = Cli::command();
+    let render = command.find_subcommand("render").unwrap();
+    let flags = render.get_arguments().filter_map(|flag| flag.get_long()).filter(|flag| !OTHERS.contains(flag));
+    let flags: Vec<&str> = flags.collect();
+    assert!(flags.len() >= 14, "{flags:?}");
+    let missing: Vec<_> = flags.iter().filter(|flag| !text.contains(&format!("--{flag}"))).collect();
+    assert!(missing.is_empty(), "docs/tasks/upgrade.md does not say {missing:?}");
+    for words in ["other flags of your installation", "gets rights in all of them", "no registry has"] {
+        assert!(text.contains(words), "docs/tasks/upgrade.md does not say {words}");
+    }
+}
+
 #[test]
 fn every_file_and_target_that_readme_and_docs_name_exists() {
     let makefile = page("Makefile");

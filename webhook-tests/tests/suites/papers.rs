@@ -93,6 +93,19 @@ const BEFORE: &[(&str, &str, &str)] = &[
         "kubectl -n kagenti-system delete service drawbridge-webhook",
         "the Service of this test leads out of the cluster",
     ),
+    (
+        "kubectl -n team1 annotate agents.beeai.dev research-agent",
+        "printf 'apiVersion: beeai.dev/v1\nkind: Agent\nmetadata: {name: research-agent, namespace: team1}\nspec: {image: example.com/agent:1}\n' \
+         | kubectl apply -f -",
+        "no build ends without Tekton, so none has made an Agent",
+    ),
+    (
+        "kubectl -n team1 patch agents.beeai.beeai.dev research-agent",
+        "uid=$(kubectl -n team1 get agents.beeai.dev research-agent -o jsonpath='{.metadata.uid}'); printf 'apiVersion: \
+         beeai.beeai.dev/v1\nkind: Agent\nmetadata: {name: research-agent, namespace: team1, ownerReferences: [{apiVersion: \
+         beeai.dev/v1, kind: Agent, name: research-agent, uid: %s}]}\nspec: {image: example.com/agent:1}\n' \"$uid\" | kubectl apply -f -",
+        "the operator before, whose Agents have an owner, was never here",
+    ),
 ];
 
 /// What a page leaves to its reader to fill in.
