@@ -106,6 +106,11 @@ const BEFORE: &[(&str, &str, &str)] = &[
          beeai.dev/v1, kind: Agent, name: research-agent, uid: %s}]}\nspec: {image: example.com/agent:1}\n' \"$uid\" | kubectl apply -f -",
         "the operator before, whose Agents have an owner, was never here",
     ),
+    (
+        "drawbridge migrate beeai --hand-over -n team1 -o json",
+        "kubectl -n team1 delete agents.beeai.dev,agents.beeai.beeai.dev research-agent --ignore-not-found",
+        "these Agents of two groups were made for the lines above alone, and one name in both cannot be handed over",
+    ),
 ];
 
 /// What a page leaves to its reader to fill in.
