@@ -214,6 +214,11 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
+/// As it starts, LiteLLM lists what a provider has, which may come between: that is nobody's question.
+fn is_list(path: &str) -> bool {
+    path == "/v1/models"
+}
+
 async fn holds(shape: Shape) {
     let looked = read::model_api(&object("ModelAPI", "m", shape.spec.clone()));
     assert_eq!(looked.faults, [], "{}", shape.name);
@@ -236,7 +241,8 @@ async fn holds(shape: Shape) {
         asked.lock().clear();
         let body = json!({"model": model, "messages": [{"role": "user", "content": "hi"}]}).to_string();
         let (status, said) = ask(&network, port, ("POST", "/v1/chat/completions"), &caller, &body).await.unwrap();
-        let seen = std::mem::take(&mut *asked.lock());
+        let mut seen = std::mem::take(&mut *asked.lock());
+        seen.retain(|(path, ..)| !is_list(path));
         let told = format!("{}, asked for {model}: {status} {said} {seen:?}\n{}", shape.name, running.tail());
         match gets {
             Gets::Upstream(wanted, key) => {
@@ -250,7 +256,8 @@ async fn holds(shape: Shape) {
         let body = json!({"model": "z", "messages": [{"role": "user", "content": "hi"}]}).to_string();
         let (status, said) = ask(&network, port, ("POST", "/v1/chat/completions"), &[], &body).await.unwrap();
         // A LiteLLM without a database has no one word for it.
-        assert!(status >= 400 && asked.lock().is_empty(), "without the master key: {status} {said}");
+        let nobody_was_asked = asked.lock().iter().all(|(path, ..)| is_list(path));
+        assert!(status >= 400 && nobody_was_asked, "without the master key: {status} {said}");
     }
 }
 
