@@ -108,12 +108,14 @@ pub(super) fn config_pending(title: &str, object: &Value, snapshot: &Snapshot) -
     Some(Verdict::denied(denial.at("spec.pipeline.namespace", written)))
 }
 
-/// The fault of an object on which more is written than what is kept of one: labels, annotations and spec.
-pub(super) fn too_large(request: &Request<'_>, object: &Value) -> Option<Fault> {
-    larger_than(LARGEST_TEXT, request, object)
+/// The refusal of an object on which more is written than what is kept of one: labels, annotations and spec. Asked before anything else
+/// is looked at, since the work of judging grows with the text.
+pub(super) fn too_large(request: &Request<'_>, objects: &Objects) -> Option<Verdict> {
+    let fault = larger_than(LARGEST_TEXT, request, &objects.object)?;
+    Some(judged(&objects.title(request), Findings { faults: vec![fault], ..Findings::default() }))
 }
 
-/// The same, where `most` bytes are kept of one.
+/// The fault of an object of which more is written than `most` bytes.
 pub(super) fn larger_than(most: usize, request: &Request<'_>, object: &Value) -> Option<Fault> {
     if request.object.as_ref().is_none_or(|raw| raw.get().len() <= most) {
         return None;

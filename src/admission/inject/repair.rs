@@ -12,7 +12,7 @@ use super::containers::env;
 use super::parts::Rendered;
 use super::pod::{items, list, text};
 use super::status::Record;
-use super::token::TOKEN_PATH;
+use super::token;
 use crate::admission::patch::{self, Operation, PointerBuf};
 use crate::domain::keys;
 
@@ -31,8 +31,11 @@ fn covers(present: Option<&Value>, ours: &Value) -> bool {
     }
 }
 
-/// What defaulting and the ServiceAccount plugin add to a container of ours, or what decides nothing.
-const INCIDENTAL: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "resources"];
+/// What decides nothing about a container of ours.
+const INCIDENTAL: [&str; 2] = ["imagePullPolicy", "resources"];
+/// What defaulting adds to a container. At any other path the kubelet would lay its own empty file over one of the image or of a mount.
+const DEFAULTED: [(&str, &str); 2] =
+    [("terminationMessagePath", "/dev/termination-log"), ("terminationMessagePolicy", "File")];
 /// What OpenShift's admission adds to a security context.
 const ASSIGNED: [&str; 2] = ["runAsUser", "seLinuxOptions"];
 
@@ -51,12 +54,11 @@ pub(super) fn is_as_rendered(present: &Value, ours: &Value) -> bool {
     let (Some(seen), Some(wanted)) = (present.as_object(), ours.as_object()) else { return false };
     let all = seen.keys().chain(wanted.keys()).filter(|key| !INCIDENTAL.contains(&key.as_str()));
     all.into_iter().all(|key| match (seen.get(key), wanted.get(key)) {
-        (Some(extra), None) => is_nothing(extra),
+        (Some(extra), None) => is_nothing(extra) || DEFAULTED.contains(&(key.as_str(), extra.as_str().unwrap_or(""))),
         (Some(seen), Some(wanted)) => match key.as_str() {
-            "env" => same_entries(list(seen).iter(), list(wanted)),
-            "volumeMounts" => {
-                same_entries(list(seen).iter().filter(|mount| text(mount, "mountPath") != TOKEN_PATH), list(wanted))
-            }
+            "env" | "ports" => same_entries(list(seen).iter(), list(wanted)),
+            // The signer's own mount of a token is one of ours.
+            "volumeMounts" => same_entries(list(seen).iter().filter(|mount| !token::is_plugins(mount)), list(wanted)),
             "securityContext" => same_context(seen, wanted),
             _ => covers(Some(seen), wanted),
         },

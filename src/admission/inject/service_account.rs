@@ -55,9 +55,9 @@ pub(super) fn kept(workload: &Workload) -> Warning {
 /// The ServiceAccount may be assigned, or why not.
 pub(super) fn check(cx: &Context<'_>, name: &str) -> Result<(), Box<Denial>> {
     let namespace = cx.subject.namespace;
-    match cx.subject.view().service_accounts.get(name) {
-        Some(Ownership::Ours) => Ok(()),
-        Some(Ownership::Foreign) => Err(Box::new(
+    match (name, cx.subject.view().service_accounts.get(name)) {
+        // Every namespace has `default`, and a label of ours on it changes nothing.
+        (DEFAULT, _) | (_, Some(Ownership::Foreign)) => Err(Box::new(
             Denial::new(
                 Reason::ServiceAccountConflict,
                 409,
@@ -79,7 +79,8 @@ pub(super) fn check(cx: &Context<'_>, name: &str) -> Result<(), Box<Denial>> {
             )
             .at("spec.serviceAccountName", shown(cx)),
         )),
-        None => Err(Box::new(
+        (_, Some(Ownership::Ours)) => Ok(()),
+        (_, None) => Err(Box::new(
             Denial::new(
                 Reason::ServiceAccountPending,
                 409,

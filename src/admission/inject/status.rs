@@ -159,13 +159,16 @@ impl<'p> Status<'p> {
         if !self.brought {
             return;
         }
+        let is_ours = |container: &&Value| keys::OUR_CONTAINERS.contains(&text(container, "name"));
+        let ours: Vec<&Value> = pod.all_containers().map(|(_, _, container)| container).filter(is_ours).collect();
+        if ours.is_empty() {
+            // A manifest that was injected beforehand has containers of ours. Without one nothing was added and nothing changed: to take
+            // that back would make of the user's containers what whoever wrote the annotation wants.
+            *self = Self { template_hash: self.template_hash.take(), brought: true, ..Self::default() };
+            return;
+        }
         self.service_account = self.service_account.take().filter(|account| dedicated(&account.now));
-        let ours = |container: &Value| keys::OUR_CONTAINERS.contains(&text(container, "name"));
-        let ports: Vec<&Value> = pod
-            .all_containers()
-            .filter(|(_, _, container)| ours(container))
-            .flat_map(|(_, _, container)| items(container, "ports"))
-            .collect();
+        let ports: Vec<&Value> = ours.into_iter().flat_map(|container| items(container, "ports")).collect();
         self.edits.iter_mut().for_each(|edit| edit.distrust(&ports));
     }
 

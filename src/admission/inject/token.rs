@@ -35,6 +35,11 @@ fn has_mount(container: &Value) -> bool {
     items(container, "volumeMounts").iter().any(|one| text(one, "mountPath") == TOKEN_PATH)
 }
 
+/// Whether the mount is that of the plugin's token.
+pub(super) fn is_plugins(mount: &Value) -> bool {
+    text(mount, "mountPath") == TOKEN_PATH && text(mount, "name").starts_with(TOKEN_VOLUME)
+}
+
 /// Gives the container at `at`, which the patch has just put there as `rendered`, the mount behind its own, unless it has one there.
 pub(super) fn operation(at: &PointerBuf, rendered: &Value, mount: &Arc<Part>) -> Option<Operation> {
     let at = at.with_trailing_token("volumeMounts");

@@ -17,12 +17,14 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         Ok(objects) => objects,
         Err(verdict) => return *verdict,
     };
+    if let Some(refused) = too_large(request, &objects) {
+        return refused;
+    }
     let builds = &snapshot.builds;
     let names = builds.names(request.namespace());
     let server = snapshot.view.server_version;
     let change = AgentChange { object: &objects.object, old: objects.old.as_ref(), builds: names, server };
     let mut findings = validate(&change, &builds.settings.workloads);
-    too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     namesakes::notes(request, &objects, snapshot).into_iter().for_each(|note| findings.note(note));
     judged(&objects.title(request), findings)
 }

@@ -16,13 +16,15 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         Ok(objects) => objects,
         Err(verdict) => return *verdict,
     };
+    if let Some(refused) = too_large(request, &objects) {
+        return refused;
+    }
     if let Some(refused) = config_pending(&objects.title(request), &objects.object, snapshot) {
         return refused;
     }
     let builds = &snapshot.builds;
     let change = Change { namespace: request.namespace(), object: &objects.object, old: objects.old.as_ref() };
-    let mut findings = validate(&change, &builds.view, &builds.settings.pipelines);
-    too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
+    let findings = validate(&change, &builds.view, &builds.settings.pipelines);
     judged(&objects.title(request), findings)
 }
 

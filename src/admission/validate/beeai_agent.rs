@@ -21,9 +21,11 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     if objects.is_deleting() {
         return Verdict::skipped(Reason::BeingDeleted);
     }
+    if let Some(refused) = too_large(request, &objects).filter(|_| objects.judges_spec()) {
+        return refused;
+    }
     let mut findings = validate(&objects.object, objects.old.as_ref(), &snapshot.builds.settings.workloads);
     if objects.judges_spec() {
-        too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
         namesakes::notes(request, &objects, snapshot).into_iter().for_each(|note| findings.note(note));
     }
     judged(&objects.title(request), findings)

@@ -26,11 +26,13 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         Ok(objects) => objects,
         Err(verdict) => return *verdict,
     };
+    if let Some(refused) = too_large(request, &objects) {
+        return refused;
+    }
     let builds = &snapshot.builds;
     let whose = (front(&request.kind.group), request.namespace());
     let mut findings =
         validate((&objects.object, objects.old.as_ref()), whose, &builds.view, &builds.settings.pipelines);
-    too_large(request, &objects.object).into_iter().for_each(|fault| findings.fault(fault));
     taken(request, &objects, snapshot).into_iter().for_each(|note| findings.note(note));
     judged(&objects.title(request), findings)
 }

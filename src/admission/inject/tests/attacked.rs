@@ -149,3 +149,77 @@ fn a_variable_of_ours_is_no_port_variable() {
         assert!(allowed || verdict.reason == Reason::PortFixed, "{variable}");
     }
 }
+
+/// The Pod with the note that its status annotation came with it.
+fn brought(mut pod: Value) -> Value {
+    pod["metadata"]["managedFields"] = json!([{"manager": "operator", "operation": "Update", "fieldsV1": {
+        "f:metadata": {"f:annotations": {format!("f:{}", keys::ANNOTATION_STATUS): {}}}}}]);
+    pod
+}
+
+/// Users of an operator who write annotations of its Pods and nothing else cannot have anything "taken back" that was never there: where no
+/// container of ours came with the Pod, nothing was changed for its sake.
+#[test]
+fn whoever_writes_the_annotation_alone_changes_nothing_else_of_the_pod() {
+    let status = json!({"version": 1, "fsGroup": true, "init": [{"name": "sign-agentcard"}], "volumes": [{"name": "svid-output"}], "edits": [
+        {"edit": "env", "container": "agent", "name": "MODEL_URL", "value": "https://model", "was": {"value": "https://evil"}},
+        {"edit": "env", "container": "agent", "name": "CHECKS", "value": "on"},
+        {"edit": "mount", "container": "agent", "volume": "policy", "path": "/policy", "subPath": ""},
+        {"edit": "port", "container": "ui", "index": 0, "from": 3001, "to": 3000, "moved": {}}]});
+    let snapshot = fixtures::snapshot();
+    for mode in ["envoy-sidecar", "proxy-sidecar", "waypoint"] {
+        let mut pod = annotated(&[(keys::ANNOTATION_MODE, mode)]);
+        pod["spec"]["securityContext"] = json!({"fsGroup": 0});
+        pod["spec"]["initContainers"] = json!([{"name": "sign-agentcard", "image": "own"}]);
+        pod["spec"]["volumes"] = json!([{"name": "svid-output", "emptyDir": {}}]);
+        let agent = &mut pod["spec"]["containers"][0];
+        let more = [json!({"name": "MODEL_URL", "value": "https://model"}), json!({"name": "CHECKS", "value": "on"})];
+        agent["env"].as_array_mut().unwrap().extend(more);
+        agent["volumeMounts"] = json!([{"name": "policy", "mountPath": "/policy"}]);
+        let ui = json!({"name": "ui", "image": "y", "ports": [{"containerPort": 3000}]});
+        pod["spec"]["containers"].as_array_mut().unwrap().push(ui);
+        let plain = injected(&pod, &snapshot);
+        pod["metadata"]["annotations"][keys::ANNOTATION_STATUS] = status.to_string().into();
+        let pod = brought(pod);
+        let verdict = fixtures::review_sent(&pod, &snapshot);
+        assert!(verdict.allowed(), "{mode}: {:?}", verdict.outcome);
+        assert_eq!(fixtures::applied(&pod, &verdict)["spec"], plain["spec"], "{mode}");
+    }
+}
+
+/// A manifest that was injected beforehand keeps containers of ours only as we would make them, and is then left alone.
+#[test]
+fn a_container_that_came_with_the_pod_is_ours_in_every_member() {
+    const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let snapshot = fixtures::snapshot();
+    let whole = brought(injected(&annotated(&[(keys::ANNOTATION_SIGN, "true")]), &snapshot));
+    assert_eq!(names(&whole["spec"]["initContainers"]), ["sign-agentcard", "proxy-init"]);
+    assert_eq!(skipped(&whole, &snapshot), Reason::AlreadyInjected);
+    let changes: [fn(&mut Value); 5] = [
+        // The kubelet would lay an empty file over the program that redirects.
+        |pod| named_mut(&mut pod["spec"]["initContainers"], "proxy-init")["terminationMessagePath"] = json!("/init.sh"),
+        |pod| {
+            let envoy = named_mut(&mut pod["spec"]["containers"], "envoy-proxy");
+            envoy["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
+        },
+        |pod| {
+            let envoy = named_mut(&mut pod["spec"]["containers"], "envoy-proxy");
+            named_mut(&mut envoy["ports"], "envoy-admin")["hostPort"] = json!(9901);
+        },
+        |pod| {
+            let envoy = named_mut(&mut pod["spec"]["containers"], "envoy-proxy");
+            envoy["volumeMounts"].as_array_mut().unwrap().push(json!({"name": "evil", "mountPath": TOKEN_PATH}));
+        },
+        |pod| {
+            let signer = named_mut(&mut pod["spec"]["initContainers"], "sign-agentcard");
+            named_mut(&mut signer["volumeMounts"], "sign-agentcard-token")["name"] = json!("evil");
+        },
+    ];
+    for (index, change) in changes.into_iter().enumerate() {
+        let mut pod = whole.clone();
+        change(&mut pod);
+        let seen = injected(&pod, &snapshot);
+        assert_eq!(seen["spec"], whole["spec"], "{index}");
+        assert_eq!(skipped(&seen, &snapshot), Reason::AlreadyInjected, "{index}");
+    }
+}

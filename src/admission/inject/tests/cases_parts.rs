@@ -46,6 +46,21 @@ fn case_029_a_foreign_service_account_is_not_used() {
     assert!(denial.remedy.contains("spec.serviceAccountName") && denial.remedy.contains("kubectl label"), "{denial}");
 }
 
+/// Every Pod of the namespace that names none runs under it, whoever labelled it.
+#[test]
+fn the_default_account_is_nobodys_dedicated_one() {
+    let mut pod = fixtures::pod();
+    pod["metadata"]["ownerReferences"][0]["name"] = json!("default-7d4f8b9c5");
+    for whose in [Some(Ownership::Ours), Some(Ownership::Foreign), None] {
+        let known = |view: &mut NamespaceView| {
+            view.service_accounts = whose.map(|whose| ("default".into(), whose)).into_iter().collect();
+        };
+        let denial = refusal(&pod, &observing(known));
+        assert_eq!((denial.code, denial.reason), (409, Reason::ServiceAccountConflict), "{whose:?}");
+        assert!(denial.remedy.contains("another name") && !denial.remedy.contains("kubectl"), "{denial}");
+    }
+}
+
 #[test]
 fn case_030_a_service_account_of_the_users_own_stays() {
     let nobody = observing(|view| view.service_accounts.clear());
