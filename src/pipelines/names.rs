@@ -95,11 +95,12 @@ pub fn claim_name(build: &str, suffix: &str) -> String {
     format!("{}{suffix}", fit(build, NAME_LIMIT - suffix.len()))
 }
 
-/// Tag that a gated pipeline pushes before its gates: the hash always survives.
+/// Tag that a gated pipeline pushes before its gates: the hash always survives. It is asked for before anybody has looked whether the text is a
+/// tag at all.
 #[must_use]
 pub fn candidate_tag(tag: &str, attempt_hash: &str) -> String {
     let end = format!("-candidate-{attempt_hash}");
-    format!("{}{end}", &tag[..tag.len().min(TAG_LIMIT - end.len())])
+    format!("{}{end}", &tag[..tag.floor_char_boundary(TAG_LIMIT - end.len())])
 }
 
 #[cfg(test)]
@@ -187,5 +188,9 @@ mod tests {
         assert_eq!(candidate_tag("v0.0.1", "3f9c1a7be2"), "v0.0.1-candidate-3f9c1a7be2");
         let long = candidate_tag(&"t".repeat(128), "3f9c1a7be2");
         assert!(syntax::is_tag(&long) && long.ends_with("-candidate-3f9c1a7be2"));
+        for letters in ["é", "aé", "€", "🌦"] {
+            let cut = candidate_tag(&letters.repeat(128), "3f9c1a7be2");
+            assert!(cut.len() <= 128 && cut.ends_with("-candidate-3f9c1a7be2"), "{cut}");
+        }
     }
 }

@@ -1,12 +1,16 @@
 //! Tekton's references `$(…)` in a text.
 //!
-//! In: any text. Out: every reference in it, in order, parsed as far as Tekton would. Promise: what this module does
-//! not find, Tekton does not replace: each `$(` counts, closed or not, quoted or not.
+//! In: any text. Out: every reference in it, in order, parsed as far as Tekton would. Promises: what this module does
+//! not find, Tekton does not replace: each `$(` counts, closed or not, quoted or not; a text is looked through once,
+//! however many openings it has.
+
+/// Longest reference that is parsed, in bytes: what is longer names nothing that anybody has.
+const LONGEST: usize = 1024;
 
 /// One `$(…)` in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence<'t> {
-    /// As written, with its brackets.
+    /// As written, with its brackets; cut where it is absurdly long.
     pub text: &'t str,
     /// What it refers to.
     pub target: Target<'t>,
@@ -72,21 +76,26 @@ fn opening(text: &str) -> Option<usize> {
 #[must_use]
 pub fn in_text(text: &str) -> Vec<Occurrence<'_>> {
     let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(start) = opening(rest) {
-        let from = &rest[start..];
-        match from.find(')') {
-            Some(end) => {
-                found.push(Occurrence { text: &from[..=end], target: target(&from[2..end]) });
-                rest = &from[2..];
-            }
-            None => {
-                found.push(Occurrence { text: from, target: Target::Other });
-                break;
-            }
+    let (mut from, mut close) = (0, None);
+    while let Some(start) = opening(&text[from..]).map(|at| from + at) {
+        // What closes the one before closes this one, too, unless it stands in front of it.
+        if close.is_none_or(|at: usize| at < start) {
+            close = text[start..].find(')').map(|at| start + at);
         }
+        let Some(end) = close else {
+            found.push(Occurrence { text: cut(&text[start..]), target: Target::Other });
+            break;
+        };
+        let whole = &text[start..=end];
+        let target = if whole.len() > LONGEST { Target::Other } else { target(&text[start + 2..end]) };
+        found.push(Occurrence { text: cut(whole), target });
+        from = start + 2;
     }
     found
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST)]
 }
 
 fn target(inner: &str) -> Target<'_> {
@@ -144,7 +153,7 @@ fn is_word(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, Target, in_text, mentions};
+    use super::{LONGEST, Part, Target, in_text, mentions};
 
     #[test]
     fn what_is_found_and_how_it_is_read() {
@@ -186,5 +195,21 @@ mod tests {
         let nested = in_text("$(tasks.$(params.a).results.b)");
         assert!(nested.iter().any(|one| one.target == Target::Other));
         assert!(nested.iter().any(|one| matches!(one.target, Target::Param { name: "a", .. })));
+        let texts = |text: &'static str| in_text(text).into_iter().map(|one| one.text).collect::<Vec<_>>();
+        assert_eq!(texts("$(a$(b)c)$(d)$(e"), ["$(a$(b)", "$(b)", "$(d)", "$(e"]);
+        assert_eq!(texts(")$(a))é$(b"), ["$(a)", "$(b"]);
+    }
+
+    /// Each opening counts, and none costs more than what it is cut to.
+    #[test]
+    fn openings_within_openings_are_cut() {
+        for (opens, end) in [("$(", ")"), ("$(params['", ")"), ("$(tasks.é", ")"), ("$(", "")] {
+            let text = format!("{}{end}", opens.repeat(50_000));
+            let found = in_text(&text);
+            assert_eq!(found.len(), if end.is_empty() { 1 } else { 50_000 }, "{opens}");
+            assert!(found.iter().all(|one| one.text.len() <= LONGEST && one.target == Target::Other), "{opens}");
+        }
+        let name = "n".repeat(LONGEST);
+        assert_eq!(in_text(&format!("$(params.{name})"))[0].target, Target::Other);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Found, Of, is_judged, status};
 use crate::cli::Exit;
 use crate::cli::cluster::Answer;
-use crate::cli::io::{self, Io};
+use crate::cli::io::{self, Io, shown};
 
 /// Field manager of the command line.
 const MANAGER: &str = "drawbridge/cli";
@@ -107,10 +107,10 @@ fn print(of: &Of, asked: &Asked, done: &str, io: &mut Io<'_>) -> anyhow::Result<
     io::print(of.output, asked, io.out, |out| {
         writeln!(out, "AgentBuild {} in namespace {} {done}", asked.name, asked.namespace)?;
         if !asked.message.is_empty() {
-            writeln!(out, "{}: {}", asked.phase, asked.message)?;
+            writeln!(out, "{}: {}", asked.phase, shown(&asked.message))?;
         }
         if !asked.built_image.is_empty() {
-            writeln!(out, "image: {}", asked.built_image)?;
+            writeln!(out, "image: {}", shown(&asked.built_image))?;
         }
         Ok(())
     })
@@ -151,7 +151,7 @@ async fn ended(found: &Found, before: &str, io: &mut Io<'_>) -> anyhow::Result<V
         let message = status(&object, "message");
         if message != said {
             message.clone_into(&mut said);
-            writeln!(io.err, "{}: {said}", status(&object, "phase"))?;
+            writeln!(io.err, "{}: {}", status(&object, "phase"), shown(&said))?;
         }
         if is_judged(&object) && status(&object, "buildHash") != before {
             return Ok(object);

@@ -229,17 +229,17 @@ fn parameter(traced: Traced) -> Parameter {
     }
 }
 
-fn table(out: &mut dyn Write, report: &Report) -> std::io::Result<()> {
+pub(super) fn table(out: &mut dyn Write, report: &Report) -> std::io::Result<()> {
     writeln!(
         out,
         "AgentBuild {} in namespace {}: mode {}, steps from {}",
         report.name, report.namespace, report.mode, report.steps_from
     )?;
     for fault in &report.faults {
-        writeln!(out, "fault: {fault}")?;
+        writeln!(out, "fault: {}", io::shown(fault))?;
     }
     for warning in &report.warnings {
-        writeln!(out, "warning: {warning}")?;
+        writeln!(out, "warning: {}", io::shown(warning))?;
     }
     let mut step = None;
     for parameter in &report.parameters {
@@ -263,6 +263,7 @@ fn table(out: &mut dyn Write, report: &Report) -> std::io::Result<()> {
     Ok(())
 }
 
+/// A value on the line of its parameter, whatever is in it.
 fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| io::shown(&value.to_string()), io::shown)
 }

@@ -18,7 +18,7 @@ use super::news::News;
 use super::{Found, Of, is_under_way, line, status};
 use crate::cli::cluster::Answer;
 use crate::cli::cluster::log::Place;
-use crate::cli::io::Io;
+use crate::cli::io::{Io, shown};
 use crate::cli::survey::{label, text};
 use crate::cli::{Exit, Format, Unseen};
 use crate::domain::keys;
@@ -213,7 +213,7 @@ impl Reader<'_> {
         }
         let failed = found.status("phase") == "Failed";
         if failed {
-            writeln!(io.err, "Failed: {}", status(&found.object, "message"))?;
+            writeln!(io.err, "Failed: {}", shown(status(&found.object, "message")))?;
         }
         Ok(if failed || !whole { Exit::Findings } else { Exit::Ok })
     }

@@ -348,19 +348,19 @@ fn images(names: &[String]) -> Vec<Image> {
 fn table(out: &mut dyn Write, report: &Report) -> std::io::Result<()> {
     writeln!(out, "AgentBuild {} of {} in namespace {}", report.name, report.group, report.namespace)?;
     for fault in &report.faults {
-        writeln!(out, "fault: {fault}")?;
+        writeln!(out, "fault: {}", io::shown(fault))?;
     }
     if !report.since.is_empty() {
-        writeln!(out, "note: {}", report.since)?;
+        writeln!(out, "note: {}", io::shown(&report.since))?;
     }
     for (key, word) in ORDER {
         let Some(fact) = report.facts.get(key) else { continue };
         let shown = match &fact.value {
             Value::Null => format!("not known: {}", fact.unknown),
-            Value::String(text) => text.clone(),
+            Value::String(text) => io::shown(text),
             Value::Array(items) if items.is_empty() => "none".to_owned(),
             Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
-            other => other.to_string(),
+            other => io::shown(&other.to_string()),
         };
         let from =
             if fact.from.is_empty() || fact.from == RECORD { String::new() } else { format!("  (from {})", fact.from) };
@@ -372,18 +372,20 @@ fn table(out: &mut dyn Write, report: &Report) -> std::io::Result<()> {
     writeln!(out, "steps, from {}:", report.steps_from)?;
     for step in &report.steps {
         let skipped = if step.skipped { ", skipped" } else { "" };
-        let hash = or(step.content_hash.get(..12).unwrap_or(&step.content_hash), "not known");
-        writeln!(out, "  {}{skipped}: ConfigMap {}, content {hash}", step.name, or(&step.config_map, "not known"))?;
+        let hash = io::shown(or(step.content_hash.get(..12).unwrap_or(&step.content_hash), "not known"));
+        let (name, config_map) = (io::shown(&step.name), io::shown(or(&step.config_map, "not known")));
+        writeln!(out, "  {name}{skipped}: ConfigMap {config_map}, content {hash}")?;
         for image in step.images.iter().filter(|_| !step.skipped) {
             let by = if image.by_digest { "" } else { "  (by name only: which image that was is not known)" };
-            writeln!(out, "      in {}{by}", image.image)?;
+            writeln!(out, "      in {}{by}", io::shown(&image.image))?;
         }
     }
     Ok(())
 }
 
+/// A value on its line, whatever is in it.
 fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| io::shown(&value.to_string()), io::shown)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::explain::{Known, report};
+use super::explain::{Known, report, table};
 use super::is_judged;
 use crate::pipelines::agent_build::{Change, complete};
 use crate::pipelines::catalogue::{self, Values};
@@ -77,6 +77,23 @@ fn steps_by_tag_are_no_content_and_the_build_says_so() {
     assert!(!told(&known)["warnings"].to_string().contains("builds.byContent"));
     known.settings.by_content = true;
     assert!(told(&known)["warnings"].to_string().contains("builds.byContent has no effect"), "{:#}", told(&known));
+}
+
+/// What a build says stands on its line, and moves no cursor.
+#[test]
+fn no_value_passes_for_a_line_of_the_report() {
+    let known = known();
+    let forged = "x\nfault: none\u{1b}[2J\u{202e}";
+    let parameters = json!([{"name": "DOCKERFILE", "value": forged}, {"name": "A\nB", "value": forged}]);
+    let labels = json!({"a\nfault: none": "v v"});
+    let more = json!({"spec": {"pipeline": {"parameters": parameters}, "labels": labels}});
+    for more in [more, json!({"spec": {"pipeline": {"parameters": [{"name": "DOCKERFILE", "value": forged}]}}})] {
+        let mut out = Vec::new();
+        table(&mut out, &report(&build(&known, more), "team1", &known)).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let people = text.split("its PipelineRun:").next().unwrap();
+        assert!(!people.contains("\nfault: none") && !people.contains(['\u{1b}', '\u{202e}']), "{people}");
+    }
 }
 
 #[test]

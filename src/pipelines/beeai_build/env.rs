@@ -1,5 +1,7 @@
 //! What the entries of `spec.env` mean: credentials by reference, names of Secrets, build arguments.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::domain::keys;
@@ -41,6 +43,11 @@ pub(super) fn entries(object: &Value) -> &[Value] {
 
 pub(super) fn name(entry: &Value) -> &str {
     entry.get("name").and_then(Value::as_str).unwrap_or("")
+}
+
+/// Where the last entry of each name stands: it is the one that counts.
+pub(super) fn last(entries: &[Value]) -> BTreeMap<&str, usize> {
+    entries.iter().enumerate().map(|(index, entry)| (name(entry), index)).collect()
 }
 
 /// What an entry means.
@@ -90,7 +97,8 @@ pub(super) fn registry_secret(object: &Value) -> Option<&str> {
 /// The arguments of the build, in order; of one name the last entry counts.
 pub(super) fn arguments(object: &Value) -> Vec<Parameter> {
     let all = entries(object);
-    let counts = |(index, entry): &(usize, &Value)| all[index + 1..].iter().all(|later| name(later) != name(entry));
+    let last = last(all);
+    let counts = |(index, entry): &(usize, &Value)| last.get(name(entry)) == Some(index);
     let arguments = all.iter().enumerate().filter(|(_, entry)| meaning(entry) == Meaning::Argument).filter(counts);
     let value = |entry: &Value| entry.get("value").and_then(Value::as_str).unwrap_or("").to_owned();
     arguments.map(|(_, entry)| Parameter::new(name(entry), value(entry))).collect()

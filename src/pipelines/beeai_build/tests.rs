@@ -7,6 +7,7 @@ use super::login::{RegistryLogin, login};
 use super::{front, read, validate};
 use crate::api::findings::Findings;
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 use crate::pipelines::catalogue::{Values, config_maps};
 use crate::pipelines::compose::{Composition, Surroundings, compose};
 use crate::pipelines::fixtures::{OPERATOR, TEAM, task, task_params};
@@ -209,6 +210,22 @@ fn case_z28_what_refers_to_something_else_is_no_build_argument() {
     assert!(said.contains(&"spec.env[0]") && said.contains(&"spec.agent"), "{said:?}");
     let run = composed(&object, &Settings::new(OPERATOR)).run;
     assert_eq!(task_params(&run, "build")["BUILD_ARGS"], json!(["--build-arg=Y=1"]));
+}
+
+/// Of entries of one name the last counts, whatever it means.
+#[test]
+fn the_last_of_several_entries_counts_and_the_others_are_named() {
+    let env = json!([
+        {"name": "A", "value": "1"}, {"name": "B", "value": "1"}, {"name": "A", "value": "2"}, secret("B", "s", "k"),
+        {"name": "A", "value": "3"},
+    ]);
+    let object = sample(json!({"env": env}));
+    let shadowed: Vec<_> =
+        judged(&object).notes.into_iter().filter(|note| note.reason == Reason::ValueShadowed).collect();
+    let paths: Vec<_> = shadowed.iter().map(|note| note.path.as_str()).collect();
+    assert_eq!(paths, ["spec.env[0].name", "spec.env[1].name", "spec.env[2].name"]);
+    let run = composed(&object, &Settings::new(OPERATOR)).run;
+    assert_eq!(task_params(&run, "build")["BUILD_ARGS"], json!(["--build-arg=A=3"]));
 }
 
 #[test]

@@ -70,13 +70,14 @@ pub fn without_template(view: &TemplatesView) -> Vec<Fault> {
 
 fn variables(object: &Value, settings: &Settings, findings: &mut Findings) {
     let all = env::entries(object);
+    let last = env::last(all);
     for (index, entry) in all.iter().enumerate() {
         let (at, name) = (format!("spec.env[{index}]"), env::name(entry));
         if name.is_empty() {
             findings.fault(Fault::required(format!("{at}.name"), "name the variable"));
             continue;
         }
-        if all[index + 1..].iter().any(|later| env::name(later) == name) {
+        if last.get(name) != Some(&index) {
             let text = format!("variable {name} occurs twice; the last one counts, so remove the others");
             findings.note(Note::new(Reason::ValueShadowed, format!("{at}.name"), text));
         }

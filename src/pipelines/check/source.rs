@@ -36,13 +36,17 @@ const FORBIDDEN: Wrong = wrong(
 );
 const DASH: Wrong = wrong("begins with a dash, which tools take for an option", "remove the dash");
 
-/// The host of a repository, without user and port.
+/// The host of a repository, without user and port; an IPv6 address in its brackets.
 #[must_use]
 pub fn host(repository: &str) -> &str {
     let rest = repository.split_once("://").map_or(repository, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    host.split(':').next().unwrap_or_default()
+    match host.split_once(']') {
+        // The colons of an address begin no port.
+        Some((address, _)) if host.starts_with('[') => &host[..=address.len()],
+        _ => host.split(':').next().unwrap_or_default(),
+    }
 }
 
 pub(super) fn check(request: &BuildRequest, insecure: bool, findings: &mut Findings) {
@@ -138,7 +142,8 @@ fn repository(url: &str, insecure: bool) -> Option<Wrong> {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let authority = rest.split('/').next().unwrap_or_default();
     let user = rest.split('/').next().and_then(|first| first.rsplit_once('@')).map(|(user, _)| user);
-    if user.is_some_and(|user| user.contains(':') || scheme.is_some_and(|scheme| scheme != "ssh")) {
+    let names_user = |scheme: &str| scheme.eq_ignore_ascii_case("ssh");
+    if user.is_some_and(|user| user.contains(':') || scheme.is_some_and(|scheme| !names_user(scheme))) {
         return Some(CREDENTIALS);
     }
     // A password with a slash in it, or a scheme that is misspelt, keeps the @ out of the first part.
@@ -261,5 +266,9 @@ mod tests {
         for url in ["github.com/a/b", "https://github.com/a", "ssh://git@github.com:22/a", "git@github.com:a/b.git"] {
             assert_eq!(host(url), "github.com", "{url}");
         }
+        for url in ["https://[fd00::1]/a", "[fd00::1]:3000/a", "ssh://git@[fd00::1]:22/a"] {
+            assert_eq!(host(url), "[fd00::1]", "{url}");
+        }
+        assert_eq!((host("https://[fd00::1"), host("a]:80/b")), ("[fd00", "a]"));
     }
 }

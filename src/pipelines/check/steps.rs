@@ -76,11 +76,12 @@ fn signing_secret(request: &BuildRequest, step: &StepUse, at: &str, findings: &m
 
 /// A step of the user's own beats the pipeline's parameters: worth saying when both give a value.
 fn taken_over(request: &BuildRequest, step: &StepUse, at: &str, findings: &mut Findings) {
-    if request.steps_from != StepsFrom::User {
+    if request.steps_from != StepsFrom::User || step.parameters.is_empty() {
         return;
     }
+    let given: BTreeSet<&str> = request.parameters.iter().map(|one| one.name.as_str()).collect();
     for (index, parameter) in step.parameters.iter().enumerate() {
-        if request.parameters.iter().any(|other| other.name == parameter.name) {
+        if given.contains(parameter.name.as_str()) {
             let text = format!(
                 "{} is also in {}; the step's own value is used here",
                 parameter.name, request.front.paths.parameters
@@ -101,17 +102,20 @@ pub(in crate::pipelines) fn given(
     let at = format!("{}[{index}]", request.front.paths.steps);
     let references = References { request, index, at: &at };
     let mut read = BTreeSet::new();
-    for (text, at) in given.iter().filter(|(text, _)| reference::mentions(text) && !is_users(request, text)) {
-        references.text(text, (at, false), &mut read, findings);
+    let refer: Vec<_> = given.iter().filter(|(text, _)| reference::mentions(text)).collect();
+    if refer.is_empty() {
+        return;
+    }
+    // A reference that came from a field or parameter of the user's, by a placeholder, has been refused there.
+    let derived = derive::derived(request, "");
+    let values = derived.iter().map(|one| &one.value).chain(request.parameters.iter().map(|one| &one.value));
+    let users: BTreeSet<&str> = values.flat_map(|value| reference::in_text(value)).map(|one| one.text).collect();
+    for (text, at) in refer {
+        if !reference::in_text(text).iter().any(|one| users.contains(one.text)) {
+            references.text(text, (at, false), &mut read, findings);
+        }
     }
     references.guards(&request.steps[index], &read, findings);
-}
-
-/// Whether a reference came from a field or parameter of the user's, by a placeholder: there it has been refused.
-fn is_users(request: &BuildRequest, text: &str) -> bool {
-    let derived = derive::derived(request, "");
-    let values = || derived.iter().map(|one| &one.value).chain(request.parameters.iter().map(|one| &one.value));
-    reference::in_text(text).iter().any(|one| values().any(|value| value.contains(one.text)))
 }
 
 /// The references of one step, against the steps before it.

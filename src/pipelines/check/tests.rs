@@ -25,6 +25,7 @@ fn repositories() {
         "HTTPS://github.com/x/y",
         "https://git.acme.example:8443/a/b.git",
         "ssh://git@github.com:22/x/y.git",
+        "SSH://git@github.com/x/y.git",
         "ssh://github.com/x/y.git",
         "git@github.com:x/y.git",
         "gitea:3000/x/y",
@@ -79,6 +80,7 @@ fn case_b20_a_credential_is_refused_and_not_repeated() {
         "https://s3cr3t@host/r.git",
         "https://s3cr3t:x-oauth-basic@host/r.git",
         "ssh://user:s3cr3t@host/r.git",
+        "SSH://user:s3cr3t@host/r.git",
         "user:s3cr3t@host/r.git",
         "s3cr3t@host/r.git",
         "http://user:s3cr3t@host/r.git",
@@ -159,6 +161,18 @@ fn case_b23_secrets_have_names() {
         });
         assert_eq!(reasons(&findings, "spec.source.sourceCredentials.name").len(), 1, "{name:?}");
         assert_eq!(reasons(&findings, "spec.buildOutput.imageRepoCredentials.name").len(), 1, "{name:?}");
+    }
+}
+
+/// The tag of a candidate is made of it before anybody has said that it is none.
+#[test]
+fn a_tag_of_other_letters_is_refused_in_gated_modes_too() {
+    for gated in [false, true] {
+        let findings = found(|request| {
+            request.gated = gated;
+            request.image.as_mut().unwrap().tag = "é".repeat(100);
+        });
+        assert_eq!(reasons(&findings, "spec.buildOutput.imageTag"), [Reason::FieldInvalid], "{findings:?}");
     }
 }
 

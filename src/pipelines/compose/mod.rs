@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::params::control::Controls;
-use super::params::{BUILD_ARGS, Layer, Layers, Traced};
+use super::params::{BUILD_ARGS, Layer, Layers, Traced, placeholder};
 use super::request::BuildRequest;
 use super::settings::Settings;
 use super::step::Kind;
@@ -155,33 +155,19 @@ fn account(controls: &Controls, request: &BuildRequest, around: Surroundings<'_>
 
 /// Parameters of the user's that nothing reads.
 fn unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
-    use super::params::{control, derive, placeholder};
+    use super::params::{control, derive};
     let complete = request.steps.iter().filter(|step| step.enabled).count() == tasks.len();
     if !complete {
         return;
     }
-    let filled = |name: &str| {
-        let template = request.template.iter();
-        let texts = template.flat_map(|template| {
-            let steps = template.steps.iter().flat_map(|entry| &entry.step.parameters);
-            steps.chain(&template.globals).map(|parameter| &parameter.value)
-        });
-        texts.flat_map(|text| placeholder::names(text)).any(|used| used == name)
-    };
-    let in_when = |name: &str| {
-        let whens = request.steps.iter().flat_map(|step| &step.when);
-        whens.flat_map(|when| std::iter::once(&when.input).chain(&when.values)).any(|text| {
-            let target = |one: &reference::Occurrence<'_>| matches!(one.target, reference::Target::Param { name: used, .. } if used == name);
-            reference::in_text(text).iter().any(target)
-        })
-    };
+    let used = if request.parameters.is_empty() { BTreeSet::new() } else { used(request) };
     for (index, parameter) in request.parameters.iter().enumerate() {
         let name = &parameter.name;
         let declared =
             tasks.iter().any(|task| task.step.param(name).is_some() || task.step.propagated.contains_key(name));
         let named = syntax::is_parameter(name);
         let bound = name == control::SIGNING_SECRET && tasks.iter().any(Task::binds_signing_key);
-        if named && !declared && !bound && !control::is_control(name) && !filled(name) && !in_when(name) {
+        if named && !declared && !bound && !control::is_control(name) && !used.contains(name.as_str()) {
             let path = format!("{}[{index}]", request.front.paths.parameters);
             let given = derive::derived(request, "").iter().any(|derived| derived.name == *name);
             let field = derive::field_of(request, name).filter(|_| !given);
@@ -191,6 +177,22 @@ fn unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
         }
     }
     arguments_unused(request, tasks, findings);
+}
+
+/// The parameters that are read beside the TaskSpecs: by placeholders of the template, and by conditions.
+fn used(request: &BuildRequest) -> BTreeSet<&str> {
+    let texts = request.template.iter().flat_map(|template| {
+        let steps = template.steps.iter().flat_map(|entry| &entry.step.parameters);
+        steps.chain(&template.globals).map(|parameter| &parameter.value)
+    });
+    let filled = texts.flat_map(|text| placeholder::names(text));
+    let whens = request.steps.iter().flat_map(|step| &step.when);
+    let whens = whens.flat_map(|when| std::iter::once(&when.input).chain(&when.values));
+    let named = whens.flat_map(|text| reference::in_text(text)).filter_map(|one| match one.target {
+        reference::Target::Param { name, .. } => Some(name),
+        _ => None,
+    });
+    filled.chain(named).collect()
 }
 
 /// Build arguments that reach no task: none takes them, or each has a list of its own.

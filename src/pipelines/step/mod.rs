@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::template::scalar;
 use crate::api::digest;
-use crate::api::findings::{Fault, Note};
+use crate::api::findings::{Fault, Findings, Note};
 use crate::api::syntax;
 use crate::api::yaml;
 use crate::domain::keys::KEY_TASK_SPEC;
@@ -150,34 +150,38 @@ const REMEDY: &str = "correct the TaskSpec in the ConfigMap";
 /// Variable by which the shipped step that clones is told about hosts.
 const ALLOW_UNKNOWN_HOSTS: &str = "ALLOW_UNKNOWN_HOSTS";
 
-/// Faults of one TaskSpec while it is read.
+/// Faults of one TaskSpec while it is read. Several looks at one member find the same fault: each is kept once; of very many the first are, and
+/// how many more there are.
 pub(super) struct Faults {
-    prefix: String,
-    all: Vec<Fault>,
+    config_map: String,
+    found: Findings,
 }
 
 impl Faults {
-    pub(super) fn add(&mut self, at: &str, sentence: impl Into<String>, remedy: &str) -> &mut Fault {
-        let path = format!("{}{at}", self.prefix);
-        self.all.push(Fault::new(Reason::StepInvalid, path, sentence, remedy));
-        let last = self.all.len() - 1;
-        &mut self.all[last]
+    fn of(config_map: &str) -> Self {
+        Self { config_map: format!("ConfigMap {config_map}"), found: Findings::default() }
     }
 
-    /// Several looks at one member find the same fault.
-    fn each_once(self) -> Vec<Fault> {
-        let mut told = Vec::with_capacity(self.all.len());
-        for fault in self.all {
-            if !told.contains(&fault) {
-                told.push(fault);
-            }
-        }
-        told
+    fn fault(&self, at: &str, sentence: impl Into<String>, remedy: &str) -> Fault {
+        Fault::new(Reason::StepInvalid, format!("{}: {at}", self.config_map), sentence, remedy)
+    }
+
+    pub(super) fn add(&mut self, at: &str, sentence: impl Into<String>, remedy: &str) {
+        let fault = self.fault(at, sentence, remedy);
+        self.found.fault(fault);
     }
 
     pub(super) fn seeing(&mut self, at: &str, sentence: impl Into<String>, remedy: &str, seen: &str) {
-        let fault = self.add(at, sentence, remedy);
-        *fault = fault.clone().seeing(seen);
+        let fault = self.fault(at, sentence, remedy).seeing(seen);
+        self.found.fault(fault);
+    }
+
+    fn all(self) -> Vec<Fault> {
+        let mut all = self.found.faults;
+        if let Some(others) = all.last_mut().filter(|last| last.others > 0) {
+            others.path = self.config_map;
+        }
+        all
     }
 }
 
@@ -187,19 +191,19 @@ impl Faults {
 /// # Errors
 /// Every fault, by path.
 pub fn parse(config_map: &str, text: &str, trusted: bool) -> Result<Step, Vec<Fault>> {
-    let mut faults = Faults { prefix: format!("ConfigMap {config_map}: "), all: Vec::new() };
+    let mut faults = Faults::of(config_map);
     let node = match yaml::parse(text) {
         Ok(node) => node,
         Err(error) => {
             faults.add(KEY_TASK_SPEC, format!("line {}: {}", error.line, error.message), REMEDY);
-            return Err(faults.all);
+            return Err(faults.all());
         }
     };
     let mut task_spec = node.to_json();
     if !task_spec.is_object() {
         let sentence = format!("is not a TaskSpec but {}", yaml::kind(&task_spec));
         faults.add(KEY_TASK_SPEC, sentence, "write the TaskSpec's members, beginning with steps");
-        return Err(faults.all);
+        return Err(faults.all());
     }
     let notes = spelling::check(text, config_map, &mut faults);
     checks::check(&task_spec, trusted, &mut faults);
@@ -210,8 +214,9 @@ pub fn parse(config_map: &str, text: &str, trusted: bool) -> Result<Step, Vec<Fa
     let workspaces = workspaces(&task_spec, &mut faults);
     mounts::check(&task_spec, &workspaces, trusted, &mut faults);
     let propagated = variables::check(&task_spec, &params, &results, &workspaces, &mut faults);
-    if !faults.all.is_empty() {
-        return Err(faults.each_once());
+    let faults = faults.all();
+    if !faults.is_empty() {
+        return Err(faults);
     }
     let hash = digest::of_bytes(text.as_bytes());
     let size = text.len();
@@ -314,13 +319,13 @@ fn results(task_spec: &Value, faults: &mut Faults) -> BTreeMap<String, Kind> {
 }
 
 fn workspaces(task_spec: &Value, faults: &mut Faults) -> Vec<DeclaredWorkspace> {
-    let mut workspaces: Vec<DeclaredWorkspace> = Vec::new();
+    let (mut workspaces, mut names) = (Vec::new(), BTreeSet::new());
     for (index, workspace) in items(task_spec, "workspaces", "", faults).iter().enumerate() {
         let (name, at) = (text(workspace, "name"), format!("workspaces[{index}].name"));
         if name.is_empty() {
             faults.add(&at, "is required", REMEDY);
         }
-        if workspaces.iter().any(|other| other.name == name) {
+        if !names.insert(name) {
             faults.seeing(&at, "occurs twice", REMEDY, name);
         }
         let optional = workspace.get("optional").and_then(Value::as_bool).unwrap_or(false);

@@ -1,7 +1,7 @@
 //! Bad TaskSpecs, each with its fault.
 
 use super::{Kind, parse};
-use crate::api::findings::printed;
+use crate::api::findings::{KEPT, count, printed};
 
 fn faults(text: &str) -> String {
     parse("ns/x", text, false).err().map(|faults| printed(&faults)).unwrap_or_default()
@@ -197,6 +197,16 @@ fn everything_wrong_is_told_at_once() {
     let told = faults("params: [{name: 1a}]\nworkspaces: [{name: foo}]\nsteps: [{name: A, resources: {}}]");
     assert_eq!(told.lines().count(), 5, "{told}");
     assert_eq!(faults("steps: [{image: i}]\nparams: {}").lines().count(), 1, "once each");
+}
+
+/// What is wrong in thousands of places costs no more to tell than what is wrong in a hundred.
+#[test]
+fn of_thousands_of_faults_the_first_are_kept_and_the_others_counted() {
+    let script: String = (0..5_000).map(|number| format!("$(tasks.t{number}) ")).collect();
+    let faults = parse("ns/x", &format!("steps: [{{image: i, script: '{script}'}}]"), false).unwrap_err();
+    assert_eq!((faults.len(), count(&faults)), (KEPT + 1, 5_000));
+    assert!(faults[0].to_string().starts_with("ConfigMap ns/x: steps[0].script reads another task"), "{}", faults[0]);
+    assert!(faults[KEPT].to_string().starts_with("ConfigMap ns/x has 4872 more faults than"), "{}", faults[KEPT]);
 }
 
 #[test]

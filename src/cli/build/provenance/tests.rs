@@ -84,6 +84,31 @@ fn every_recorded_fact_is_told_with_its_place_and_not_what_the_spec_says_today()
     assert!(!printed.contains("Never") && !printed.contains("changed.example"), "{printed}");
 }
 
+/// What a build was told, and what stands in its status, stays on its line.
+#[test]
+fn no_value_passes_for_a_line_of_the_report() {
+    let forged = "x\ncommit           forged\u{1b}[2J\u{202e}";
+    for at in [
+        "/provenance/repository",
+        "/provenance/revision",
+        "/provenance/image",
+        "/pipelineRunName",
+        "/provenance/steps/0/name",
+        "/provenance/steps/0/configMap",
+        "/provenance/steps/0/contentHash",
+        "/provenance/steps/0/ranImages/0",
+        "/provenance/steps/1/buildArguments/0",
+        "/provenance/steps/1/dockerfile",
+    ] {
+        let mut object = recorded();
+        object["status"]["buildHash"] = json!("h2");
+        *object["status"].pointer_mut(at).unwrap() = json!(forged);
+        let printed = printed(&object, None);
+        assert!(!printed.contains("\ncommit           forged"), "{at}: {printed}");
+        assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{at}: {printed}");
+    }
+}
+
 #[test]
 fn what_contradicts_the_record_is_a_finding() {
     let mut other = run();

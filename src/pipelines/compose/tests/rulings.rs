@@ -7,6 +7,7 @@ use crate::domain::reason::Reason;
 use crate::pipelines::fixtures::{
     OPERATOR, composed, entry, from_template, one_step, parameters, request, steps, task_spec, when,
 };
+use crate::pipelines::request::SecretUse;
 use crate::pipelines::settings::Settings;
 
 #[test]
@@ -47,6 +48,23 @@ fn results_must_be_declared_earlier_and_of_a_fitting_type() {
         let findings = with(name, value).unwrap_err();
         assert_eq!(kinds(&findings), [Reason::ReferenceInvalid], "{name}={value}");
     }
+}
+
+/// Two addresses are two hosts, though both begin with a bracket.
+#[test]
+fn credentials_for_one_address_go_to_no_other() {
+    let spec = task_spec("params: [{name: repo-url}]\nworkspaces: [{name: git-auth, optional: true}]");
+    let steps = steps(&[("clone", &spec)]);
+    let with = |given: &str| {
+        let parameters = json!([{"name": "repo-url", "value": given}]);
+        let step = json!({"name": "a", "configMap": "clone", "defaultParameters": parameters});
+        let mut request = from_template(request(Vec::new()), &json!({"name": "own", "steps": [step]}));
+        request.source.repository = "https://[fd00::1]/x/y".to_owned();
+        request.git_auth = Some(SecretUse { secret: "s".to_owned(), ..SecretUse::default() });
+        composed(&request, &steps)
+    };
+    assert!(with("https://[fd00::1]:8443/x/z").is_ok());
+    assert_eq!(kinds(&with("https://[fd00::2]/x/y").unwrap_err()), [Reason::FieldInvalid]);
 }
 
 /// A template's global parameters, and its placeholders, reach a step without standing in its entry.
