@@ -5,7 +5,7 @@
 
 use super::clean_up;
 use super::face::Face;
-use super::follow::cancel;
+use super::follow::{cancel, is_to_be_cancelled};
 use super::plan::finalizer;
 use crate::controllers::agent_build::memory::{Context, Plan};
 use crate::controllers::scaffold::plan::Item;
@@ -26,7 +26,7 @@ pub(super) fn plan(cx: &Context<'_>, face: &Face, build: &CustomRef<'_>) -> Plan
     let mut ops = Vec::new();
     for run in cx.store.runs_of(namespace, build.uid).filter(|run| !run.seen.deleting) {
         let active = run.seen.completed.is_none() && !run.seen.is_done();
-        if active && run.seen.spec_status.is_none() {
+        if active && is_to_be_cancelled(&run) {
             ops.push(cancel(namespace, &run));
         }
         if active || &**run.name == named {

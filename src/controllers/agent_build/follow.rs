@@ -26,6 +26,8 @@ const SAFETY: Duration = Duration::from_secs(30);
 
 /// What Tekton calls a run that is to be cancelled.
 const CANCELLED: &str = "Cancelled";
+/// The same, and what leaves the run its last tasks. Whatever else stands there (`PipelineRunPending`) ends nothing.
+const ENDING: [&str; 3] = [CANCELLED, "CancelledRunFinally", "StoppedRunFinally"];
 
 /// What to do about the attempt that the status names.
 pub(super) fn plan(subject: &Subject<'_>) -> Plan {
@@ -108,7 +110,7 @@ fn of_run(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
     }
     let cancels = subject.cancels();
     let mut ops = status::update(subject, &building(subject, run, cancels));
-    if cancels && seen.spec_status.is_none() {
+    if cancels && is_to_be_cancelled(run) {
         ops.push(cancel(subject.namespace(), run));
     }
     Plan { ops, again: Some(SAFETY), note: Note::default() }
@@ -154,7 +156,8 @@ fn finished(subject: &Subject<'_>, run: &RunRef<'_>, mut state: State) -> State 
 
 /// Another build is wanted than the one that runs: it is cancelled, and the other one waits for its end.
 pub(super) fn supersede(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
-    let message = format!("the build has changed; PipelineRun {} is being cancelled, and a new one follows", run.name);
+    let goes = if run.seen.deleting { "deleted" } else { "cancelled" };
+    let message = format!("the build has changed; PipelineRun {} is being {goes}, and a new one follows", run.name);
     let mut state = State::new(Phase::Building, Reason::BuildNotReady, message);
     let stored = status::stored_reason(&subject.build.seen.status, READY);
     if stored != Some(Reason::BuildNotReady.code()) {
@@ -162,10 +165,15 @@ pub(super) fn supersede(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
         state = state.with("handledCancel", subject.cancel().map_or(Value::Null, Value::from));
     }
     let mut ops = status::update(subject, &state);
-    if run.seen.spec_status.is_none() {
+    if !run.seen.deleting && is_to_be_cancelled(run) {
         ops.push(cancel(subject.namespace(), run));
     }
     Plan { ops, again: Some(SAFETY), note: Note::default() }
+}
+
+/// Whether nobody has asked Tekton yet to end a run.
+pub(super) fn is_to_be_cancelled(run: &RunRef<'_>) -> bool {
+    run.seen.spec_status.as_deref().is_none_or(|status| !ENDING.contains(&status))
 }
 
 /// Asks Tekton to cancel a run.

@@ -1,5 +1,7 @@
 //! Which AgentBuild a change concerns, and which part of its life it is in.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::face::{Face, KAGENTI};
@@ -8,6 +10,7 @@ use super::subject::Subject;
 use super::{ending, follow, start};
 use crate::api::findings::Fault;
 use crate::controllers::agent_build::memory::{AgentBuilds, Context, Plan};
+use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::plan::{Name, Op, Row};
 use crate::domain::reason::Reason;
 use crate::store::objects::CustomRef;
@@ -15,6 +18,9 @@ use crate::store::{Key, Kind, OwnerReference, Store, What};
 
 /// The controller's name.
 pub const NAME: Name = Name::new("agent-build");
+
+/// Failures in a row that people are told of.
+const FAILURES: u32 = 3;
 
 /// The controller's row. Its items are AgentBuilds.
 pub const ROW: Row<AgentBuilds> = Row {
@@ -30,8 +36,7 @@ pub(super) fn concerned(store: &Store, (kind, key): (Kind, &Key), face: &Face) -
     match kind {
         kind if kind == face.kind => vec![key.clone()],
         Kind::PipelineRun | Kind::TaskRun | Kind::PersistentVolumeClaim | Kind::Pod => {
-            let controller = controller_of(store, kind, namespace, name);
-            controller.and_then(|owner| build_of(store, namespace, owner, face)).into_iter().collect()
+            build_of(store, (kind, namespace, name), face).into_iter().collect()
         }
         Kind::ServiceAccount => {
             let concerned = store.service_account(namespace, name).is_some_and(|(seen, _, _)| seen.for_builds);
@@ -42,18 +47,20 @@ pub(super) fn concerned(store: &Store, (kind, key): (Kind, &Key), face: &Face) -
     }
 }
 
-/// The AgentBuild of that face behind an owner: a build, a run of one, or a TaskRun of such a run.
-fn build_of(store: &Store, namespace: &str, owner: &OwnerReference, face: &Face) -> Option<Key> {
-    let kind = match owner.kind.as_str() {
-        "AgentBuild" => {
+/// The AgentBuild of that face behind an object: its owner, or the one behind its run or TaskRun. Owners are whatever somebody wrote, and may lead in a
+/// circle: only who is nearer to the build is followed.
+fn build_of(store: &Store, (kind, namespace, name): (Kind, &str, &str), face: &Face) -> Option<Key> {
+    let owner = controller_of(store, kind, namespace, name)?;
+    let nearer = match (kind, owner.kind.as_str()) {
+        (_, "AgentBuild") => {
             let build = store.custom(face.kind, namespace, &owner.name).filter(|build| build.uid == owner.uid)?;
             return Some(Key::new(namespace, build.name));
         }
-        "PipelineRun" => Kind::PipelineRun,
-        "TaskRun" => Kind::TaskRun,
+        (Kind::Pod, "TaskRun") => Kind::TaskRun,
+        (Kind::TaskRun, "PipelineRun") => Kind::PipelineRun,
         _ => return None,
     };
-    build_of(store, namespace, controller_of(store, kind, namespace, &owner.name)?, face)
+    build_of(store, (nearer, namespace, &owner.name), face)
 }
 
 fn unjudged(store: &Store, namespace: &str, face: &Face) -> Vec<Key> {
@@ -101,13 +108,37 @@ pub(super) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
 
 /// The finalizer, before anything is made; and a first word for people.
 fn first_sight(subject: &Subject<'_>) -> Plan {
+    let is_new = subject.build.seen.status.get(subject.face.words.phase).is_none();
+    let pending = |message: String| {
+        let mut state = State::new(Phase::Pending, Reason::BuildPending, message);
+        if is_new {
+            state.members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
+        }
+        state
+    };
+    if let Some(trouble) = unmarked(subject) {
+        // Whoever refuses that refuses changes of the object, and seldom those of its status.
+        let message = format!("{UNMARKED} {} cannot be put on it: {}", subject.face.finalizer, trouble.message);
+        let said = status::update(subject, &pending(message));
+        return Plan { again: Some(Duration::ZERO), ..Plan::of(said) };
+    }
     let mut ops = vec![finalizer(&subject.cx, subject.face, &subject.build, true)];
-    if subject.build.seen.status.get(subject.face.words.phase).is_none() {
-        let mut state = State::new(Phase::Pending, Reason::BuildPending, "Build pending");
-        state.members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
+    if is_new {
+        let state = pending("Build pending".to_owned());
         ops.extend(status::update(subject, &state).into_iter().map(without_version));
     }
     Plan::of(ops)
+}
+
+/// How it is said that our finalizer is refused.
+const UNMARKED: &str = "nothing is made for the build yet, and it is tried again: finalizer";
+
+/// Why our finalizer does not get onto a build that has not begun, where that is no accident and was not said yet.
+fn unmarked<'a>(subject: &Subject<'a>) -> Option<&'a Trouble> {
+    let is_said = subject.recorded("message").starts_with(UNMARKED);
+    let has_begun = !matches!(subject.phase(), "" | "Pending");
+    let trouble = subject.trouble().filter(|trouble| matches!(trouble.op, Op::Merge { .. }))?;
+    (trouble.times >= FAILURES && !is_said && !has_begun).then_some(trouble)
 }
 
 /// The finalizer that is written first makes a new version.

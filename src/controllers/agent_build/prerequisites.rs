@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::secrets::{Use, Wanted, wanted};
 use super::subject::Subject;
-use crate::api::findings::Fault;
+use crate::api::findings::{Fault, shown};
+use crate::api::syntax;
 use crate::controllers::scaffold::answers::SecretFact;
 use crate::controllers::scaffold::consent::{Demand, bound, refusal};
 use crate::controllers::scaffold::plan::Op;
@@ -38,7 +39,8 @@ pub(super) fn interval(held: Option<Duration>, now: Duration, others: usize) -> 
 /// The questions whose answers are missing or too old to start a build on.
 pub(super) fn questions(subject: &Subject<'_>) -> Vec<Op> {
     let (now, every) = (subject.cx.now, interval(subject.held(), subject.cx.now, subject.held_in_namespace()));
-    let keys = wanted(subject).into_iter().map(|wanted| Key::new(subject.namespace(), &wanted.name));
+    let named = wanted(subject).into_iter().filter(|wanted| syntax::is_subdomain(&wanted.name));
+    let keys = named.map(|wanted| Key::new(subject.namespace(), &wanted.name));
     let stale = |key: &Key| {
         let fact = subject.cx.memory.answers.secret_fact(key);
         fact.is_none_or(|(_, at)| now.saturating_sub(at) >= every)
@@ -69,6 +71,12 @@ fn is_left_out(subject: &Subject<'_>, wanted: &Wanted) -> bool {
 pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<Fault> {
     let mut faults = Vec::new();
     for wanted in wanted(subject) {
+        if !syntax::is_subdomain(&wanted.name) {
+            // Nothing has that name, and it makes no address that could be asked.
+            let sentence = format!("names {}, which is the name of no Secret", shown(&wanted.name));
+            faults.push(fault(&wanted, sentence, "name a Secret of the build's namespace"));
+            continue;
+        }
         let Some((fact, _)) = subject.cx.memory.answers.secret_fact(&Key::new(subject.namespace(), &wanted.name))
         else {
             continue;

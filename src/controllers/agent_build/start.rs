@@ -11,22 +11,26 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::clean_up;
 use super::known;
 use super::prerequisites;
 use super::provenance;
 use super::status::{self, Phase, READY, State, lacking};
 use super::subject::Subject;
 use crate::api::agent_kagenti_dev::provenance::INPUTS;
+use crate::api::digest;
 use crate::api::findings::{Fault, Findings, printed};
 use crate::controllers::agent_build::memory::Plan;
 use crate::controllers::agent_build::note::Note;
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::plan::{NOW, Op};
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::pipelines::compose::{Composition, Surroundings, compose};
 use crate::pipelines::names;
 use crate::pipelines::request::BuildRequest;
 use crate::store::Kind;
+use crate::store::objects::RunRef;
 
 /// First and longest pause before something that failed is tried again.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
@@ -114,10 +118,25 @@ fn short(hash: &str) -> &str {
 /// The attempt that is claimed; else the one after those that have runs; never one whose name somebody else has.
 pub(super) fn attempt(subject: &Subject<'_>) -> u32 {
     let claimed = subject.is_claimed().then(|| subject.recorded_attempt());
-    let of_hash = subject.runs().filter(|run| run.seen.build_hash.as_deref() == Some(subject.hash.as_str()));
-    let next = || of_hash.filter_map(|run| run.seen.attempt).max().map_or(1, |last| last + 1);
+    let made = subject.runs().filter_map(|run| run.seen.attempt.filter(|attempt| is_of(subject, &run, *attempt)));
+    let is_free = |attempt: &u32| subject.cx.store.run(subject.namespace(), &run_name(subject, *attempt)).is_none();
+    let next = || {
+        let after = made.max().map_or(1, |last| last + 1);
+        (after..).find(is_free).unwrap_or(after)
+    };
     let wanted = claimed.unwrap_or_else(next);
     wanted.max(taken(subject).map_or(0, |taken| taken + 1))
+}
+
+/// Whether a run is that attempt at what is wanted. Its annotations are whatever somebody wrote, but its name follows from the attempt; and the number
+/// of the one after it has to have room in the status.
+fn is_of(subject: &Subject<'_>, run: &RunRef<'_>, attempt: u32) -> bool {
+    attempt < i32::MAX.unsigned_abs() && **run.name == *run_name(subject, attempt)
+}
+
+/// The name of the run of that attempt at what is wanted.
+fn run_name(subject: &Subject<'_>, attempt: u32) -> String {
+    names::run_name(&subject.request.owner.name, &names::attempt_hash(&subject.hash, attempt))
 }
 
 /// The attempt whose name turned out to be somebody else's.
@@ -182,7 +201,16 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
         let ops = status::update(subject, &awaiting(subject, &workspace));
         return Plan { ops, again: Some(SOON), note: Note::default() };
     }
-    let Composition { run: body, claim: workspace, inputs, .. } = composition;
+    let Composition { run: body, claim, inputs, .. } = composition;
+    let (claim, content) = marked(claim);
+    let is_other = existing.and_then(|claim| claim.seen.applied.as_deref()).is_some_and(|applied| applied != content);
+    if is_other && !subject.is_claimed() && subject.cleans_up() {
+        let build = (&**subject.build.name, subject.build.uid);
+        if let Some(delete) = clean_up::claim_of(subject.cx.store, &namespace, subject.face, build) {
+            let said = status::update(subject, &awaiting(subject, &workspace));
+            return Plan { ops: said.into_iter().chain([delete]).collect(), again: Some(SOON), note: Note::default() };
+        }
+    }
     let kind = Kind::PipelineRun;
     let shape = names::run_shape(&body);
     // One that had trouble is asked about, so that it does not claim and give up again and again.
@@ -194,7 +222,7 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     let room = Op::Ensure {
         kind: Kind::PersistentVolumeClaim,
         namespace: namespace.clone(),
-        body: workspace,
+        body: claim,
         owner: owner.clone(),
     };
     let run = Op::Ensure { kind, namespace, body, owner };
@@ -214,6 +242,13 @@ fn claim(subject: &Subject<'_>, request: &BuildRequest, composition: Composition
     ops.extend(status::update(subject, &claimed(subject, request, &name).with(INPUTS, json!(inputs))));
     ops.push(run);
     Plan::of(ops)
+}
+
+/// The claim with a digest of what is asked for: its size and class cannot be changed, so one of another build before may be another one.
+fn marked(mut claim: Value) -> (Value, String) {
+    let content = digest::of_json(&claim["spec"]);
+    claim["metadata"]["annotations"][keys::ANNOTATION_CONTENT_DIGEST] = content.clone().into();
+    (claim, content)
 }
 
 /// The workspace of the run before is on its way out, which lasts as long as a Pod uses it.
@@ -266,7 +301,7 @@ fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
     if since >= pause {
         return None;
     }
-    let message = format!("Validation failed: {}", refusal(reason, &trouble.message));
+    let message = format!("Validation failed: {}", refused(&trouble.op, reason, &trouble.message));
     let mut state =
         State::new(Phase::Waiting, reason, message.clone()).telling(READY, Reason::ValidationFailed, message);
     if subject.is_claimed() && subject.recorded_attempt() == 1 {
@@ -277,6 +312,23 @@ fn hindered(subject: &Subject<'_>, ops: &[&Op]) -> Option<Plan> {
         state.exists = Some(Reason::PipelineRunNotFound);
     }
     Some(Plan { ops: status::update(subject, &state), again: Some(pause - since), note: Note::default() })
+}
+
+/// What is said of an operation that was refused, with what to do about it.
+fn refused(op: &Op, reason: Reason, words: &str) -> String {
+    let is_workspace = matches!(op, Op::Ensure { kind: Kind::PersistentVolumeClaim, .. });
+    // A quota counts what is there, whatever the build says.
+    let is_full = words.contains("exceeded quota");
+    if reason != Reason::RunRefused || !(is_workspace || is_full) {
+        return refusal(reason, words);
+    }
+    let what = if is_workspace { "the workspace (a PersistentVolumeClaim)" } else { "the run" };
+    let remedy = if is_full {
+        "make room in that quota, or have it raised"
+    } else {
+        "change the size or storage class that is asked for, or what refuses it"
+    };
+    format!("{what} was refused: {words}. What to do: {remedy}; the build follows by itself")
 }
 
 /// What is said of a refusal, with what to do about it.
@@ -318,12 +370,11 @@ fn unreachable(subject: &Subject<'_>, trouble: &Trouble) -> Vec<Op> {
 
 /// The plan that starts the next attempt, after the run of the one before is gone.
 pub(super) fn next_attempt(subject: &Subject<'_>) -> Plan {
-    let attempt = subject.recorded_attempt() + 1;
+    let attempt = subject.recorded_attempt().saturating_add(1);
     let message = format!("PipelineRun {} is gone; attempt {attempt} follows", subject.recorded("pipelineRunName"));
     let mut request = subject.request.clone();
     request.attempt = attempt;
-    let name = names::run_name(&request.owner.name, &names::attempt_hash(&subject.hash, attempt));
-    let mut state = claimed(subject, &request, &name);
+    let mut state = claimed(subject, &request, &run_name(subject, attempt));
     state.message = message;
     Plan { ops: status::update(subject, &state), again: Some(Duration::ZERO), note: Note::default() }
 }

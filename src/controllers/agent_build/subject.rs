@@ -83,9 +83,9 @@ impl<'a> Subject<'a> {
         self.cx.store.runs_of(self.namespace(), self.build.uid)
     }
 
-    /// A run of other inputs, or of another attempt, that has not ended.
+    /// A run of other inputs, or of another attempt, that has not ended. What is being deleted has not either: until it is gone, its tasks may go on.
     pub(super) fn other_active_run(&self) -> Option<RunRef<'a>> {
-        self.runs().find(|run| run.seen.completed.is_none() && !run.seen.is_done() && !run.seen.deleting)
+        self.runs().find(|run| run.seen.completed.is_none() && !run.seen.is_done())
     }
 
     /// The wish to cancel, acted on or not.

@@ -377,11 +377,17 @@ pub(super) fn failed(op: &Op, error: kube::Error) -> ApplyError {
 /// 422 is how the API server answers a JSON patch with a test that does not hold: somebody else wrote in between.
 fn untrue(error: ApplyError) -> ApplyError {
     match error {
-        ApplyError::Request { what, source } if matches!(&*source, kube::Error::Api(status) if status.code == 422) => {
+        ApplyError::Request { what, source } if matches!(&*source, kube::Error::Api(status) if is_untrue(status)) => {
             ApplyError::Conflict { what }
         }
         other => other,
     }
+}
+
+/// Of a patch that does not fit the API server names no object. Whoever refuses the one that comes of it does: validation and policies, whose words
+/// are not to be lost.
+fn is_untrue(status: &Status) -> bool {
+    status.code == 422 && status.details.as_ref().is_none_or(|details| details.name.is_empty())
 }
 
 /// An object that is not there any more needs nothing.
@@ -452,6 +458,32 @@ mod tests {
         for (member, is) in [("lastSyncTime", true), ("skills", false)] {
             let one = restated(json!([{"op": "add", "path": format!("/status/{member}"), "value": members[member]}]));
             assert_eq!(is_time(&one[0]["value"]), is, "{member}");
+        }
+    }
+
+    /// What a schema or a policy refuses is no accident of the moment: its words get to whoever can do something about it.
+    #[test]
+    fn a_patch_that_does_not_fit_is_told_from_one_that_is_refused() {
+        let answered = |details: Value, message: &str| {
+            let status =
+                json!({"status": "Failure", "code": 422, "reason": "Invalid", "message": message, "details": details});
+            let status: Status = serde_json::from_value(status).unwrap();
+            let source = Box::new(kube::Error::Api(Box::new(status)));
+            untrue(ApplyError::Request { what: "patch".to_owned(), source })
+        };
+        let sentence = "the server rejected our request due to an error in our request";
+        for details in
+            [json!({}), json!({"causes": [{"reason": "UnexpectedServerResponse", "message": "testing value failed"}]})]
+        {
+            assert!(matches!(answered(details, sentence), ApplyError::Conflict { .. }));
+        }
+        let named = json!({"name": "weather", "group": "beeai.dev", "kind": "agents"});
+        for message in
+            ["Agent.beeai.dev \"weather\" is invalid: spec.port", "ValidatingAdmissionPolicy 'p' denied request: no"]
+        {
+            let error = answered(named.clone(), message);
+            let words = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            assert!(matches!(error, ApplyError::Request { .. }) && words.contains(message), "{words}");
         }
     }
 
