@@ -8,6 +8,7 @@ use crate::jws::Algorithm;
 use crate::limits;
 use crate::profile::{Profile, ProfileFault};
 use crate::spiffe::{SpiffeFault, SpiffeId};
+use crate::x509::fingerprint;
 
 /// The verdict on a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +61,8 @@ pub struct Good {
     pub freshness: Freshness,
     /// The last second at which the same bytes have this verdict under the same bundle and policy.
     pub until: i64,
-    /// What is covered: canonical JSON of the card. Members that do not stand here are unsigned and must not be published.
+    /// What is covered: canonical JSON of the card, or its SHA-256 in a verdict that was [`Verdict::digested`]. Members that do not stand in it are unsigned and
+    /// must not be published.
     pub covered: Arc<[u8]>,
 }
 
@@ -313,6 +315,18 @@ impl Verdict {
             }
             Self::NotVerified(_) | Self::Unknown => Vec::new(),
         }
+    }
+
+    /// The same verdict with the SHA-256 of what each good signature covers in place of that ([`Good::covered`]): whoever keeps verdicts keeps little of
+    /// them then, while what is covered may be several times as large as the card.
+    #[must_use]
+    pub fn digested(mut self) -> Self {
+        if let Self::Verified(verified) = &mut self {
+            for good in &mut verified.good {
+                good.covered = fingerprint(&good.covered).as_slice().into();
+            }
+        }
+        self
     }
 
     /// The verified card, if it is.

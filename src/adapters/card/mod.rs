@@ -18,11 +18,11 @@ use super::http::{Addresses, Answer, Get, Http, HttpFault, Patience};
 use super::spiffe::{NoIdentity, Own, Source};
 use crate::controllers::agent_card::judge::{Under, Verdicts};
 use crate::controllers::agent_card::metrics::{CardMetrics, From};
-use crate::controllers::agent_card::published::{NoCard, Published, publish};
+use crate::controllers::agent_card::published::{NoCard, Published, publish_at};
 use crate::controllers::agent_card::question::PATHS;
 use crate::controllers::agent_card::{CardQuestion, Fetch, Fetched, Read};
 use crate::controllers::scaffold::lane::{Adapter, AskError, AskFault, Attempt};
-use crate::crypto::{Bundles, Policy, SpiffeId, Verdict};
+use crate::crypto::{Bundles, Card, Policy, SpiffeId, Verdict};
 use crate::domain::digest;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
@@ -41,6 +41,8 @@ const MESSAGE: usize = 512;
 
 /// Cards of which verdicts are kept; with more all of them are judged anew.
 const JUDGED: usize = 10_000;
+/// Signatures on which verdicts are kept, of all cards, of which some may be gone; with more all of them are judged anew.
+const SIGNATURES: usize = 64_000;
 
 /// ConfigMaps that are read at once: each may be 1 MiB.
 const CONFIG_MAPS: usize = 4;
@@ -159,17 +161,19 @@ impl<A: Addresses> Cards<A> {
     async fn fetch(&self, fetch: Fetch, attempt: Attempt) -> Result<Fetched, AskError> {
         let document = self.document(&fetch, patience(attempt)).await;
         let (answer, peer) = document.map_err(|(path, fault)| error(&fetch, attempt, path, &fault))?;
-        let (authority, from) = (fetch.authority.clone(), format!("what {} serves", fetch.address));
+        // Who has proved who it is was asked over TLS, and is not to be had otherwise at that port.
+        let scheme = if peer.is_some() { "https" } else { "http" };
+        let (at, from) = ((scheme, fetch.authority.clone()), format!("what {} serves", fetch.address));
         let (body, place) = answer.apart();
-        Ok(Fetched { peer, ..self.read_document(body, place, authority, from).await? })
+        Ok(Fetched { peer, ..self.read_document(body, place, at, from).await? })
     }
 
     /// The signed card in a ConfigMap.
     async fn read(&self, read: Read) -> Result<Fetched, AskError> {
         let turn = self.config_maps.clone().acquire_owned().await;
-        let (authority, from) = (read.authority.clone(), format!("what ConfigMap {} holds", read.name));
+        let (at, from) = (("http", read.authority.clone()), format!("what ConfigMap {} holds", read.name));
         let text = (self.signed)(read).await?;
-        self.read_document(text.into_bytes(), turn, authority, from).await
+        self.read_document(text.into_bytes(), turn, at, from).await
     }
 
     /// Reads a document off the threads that wait; `place` is given back once nothing of it is left.
@@ -177,14 +181,14 @@ impl<A: Addresses> Cards<A> {
         &self,
         body: Vec<u8>,
         place: impl Send + 'static,
-        authority: Arc<str>,
+        at: (&'static str, Arc<str>),
         from: String,
     ) -> Result<Fetched, AskError> {
         // The semaphore is never closed, and a reader does not panic on any bytes; if it does, that is one question's failure.
         let permit = self.readers.clone().acquire_owned().await;
         let (judging, verdicts, metrics) = (self.judging.clone(), self.verdicts.clone(), self.metrics.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let fetched = judging.read(&body, &authority, &verdicts, &metrics);
+            let fetched = judging.read(&body, (at.0, &at.1), &verdicts, &metrics);
             drop((permit, body, place));
             fetched
         });
@@ -209,11 +213,11 @@ impl Judging {
     fn read(
         &self,
         bytes: &[u8],
-        authority: &Arc<str>,
+        (scheme, authority): (&str, &Arc<str>),
         verdicts: &Mutex<Verdicts>,
         metrics: &CardMetrics,
     ) -> Result<Fetched, NoCard> {
-        let served = Arc::new(publish(bytes, authority)?);
+        let served = Arc::new(publish_at(bytes, (scheme, authority))?);
         let (InForce { bundles, policy, audit, .. }, now) = ((self.under)(), (self.now)());
         if !bundles.configured() {
             return Ok(Fetched {
@@ -229,23 +233,36 @@ impl Judging {
         let known = verdicts.lock().known(authority, document, under, now);
         let verdict = known.unwrap_or_else(|| {
             let begun = Instant::now();
-            let verdict = Arc::new(under.verdict(bytes, now));
+            // It is kept, here and with the answer, for longer than the document: without what is as large.
+            let verdict = Arc::new(under.verdict(bytes, now).digested());
             metrics.judged(&verdict, audit, begun.elapsed());
             let mut verdicts = verdicts.lock();
-            if verdicts.len() >= JUDGED {
+            if verdicts.len() >= JUDGED || verdicts.signatures() >= SIGNATURES {
                 *verdicts = Verdicts::default();
             }
             verdicts.learn(authority, document, under, (verdict.clone(), now));
             verdict
         });
-        let mut covered: Vec<(Arc<[u8]>, Arc<Published>)> = Vec::new();
-        for good in verdict.verified().into_iter().flat_map(|verified| verified.good()) {
-            if !covered.iter().any(|(known, _)| *known == good.covered) {
-                covered.push((good.covered.clone(), Arc::new(publish(&good.covered, authority)?)));
-            }
-        }
+        let covered = covered(bytes, &verdict, (scheme, authority))?;
         Ok(Fetched { served, covered, verdict, bundles, read: now, peer: None })
     }
+}
+
+/// What is published of what the good signatures of a document cover, beside the digest of that.
+fn covered(bytes: &[u8], verdict: &Verdict, at: (&str, &str)) -> Result<Vec<(Arc<[u8]>, Arc<Published>)>, NoCard> {
+    let mut covered: Vec<(Arc<[u8]>, Arc<Published>)> = Vec::new();
+    let Some(verified) = verdict.verified() else { return Ok(covered) };
+    let card = Card::read(bytes)?;
+    for good in verified.good() {
+        if covered.iter().any(|(known, _)| *known == good.covered) {
+            continue;
+        }
+        // Under a profile by which the card has no form no signature is good.
+        if let Ok(form) = card.canonical(good.profile) {
+            covered.push((good.covered.clone(), Arc::new(publish_at(&form, at)?)));
+        }
+    }
+    Ok(covered)
 }
 
 impl<A: Addresses> Adapter<CardQuestion> for Cards<A> {

@@ -1,6 +1,7 @@
 //! The adapter against servers of its own: what agents serve, and what they should not.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicI64;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::adapters::http::Refused;
+use crate::crypto::TrustBundle;
 
 /// The tests' own servers.
 #[derive(Debug, Clone, Copy)]
@@ -220,4 +222,42 @@ async fn case_050_051_the_card_in_a_config_map_is_read_as_one_that_is_served() {
     }
     let error = Cards::new(Here, judging(), none(), metrics).ask(CardQuestion::Read(read()), Attempt::Quick).await;
     assert_eq!(error.unwrap_err().fault, AskFault::Unreachable);
+}
+
+/// Cards change between looks and several are kept of each agent: what is kept of one is what is published, and no document.
+#[tokio::test]
+async fn what_is_covered_of_a_signed_card_is_published_and_only_its_digest_is_kept() {
+    const NOW: i64 = 1_800_000_000;
+    let kat: Value = serde_json::from_str(include_str!("../../crypto/tests/vectors/kat.json")).unwrap();
+    let text = |member: &str| kat[member].as_str().unwrap().to_owned();
+    let mut card: Value = serde_json::from_str(&text("card")).unwrap();
+    card["signatures"] = json!([{"protected": text("protected"), "signature": text("signature")}]);
+    let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", text("ca"));
+    let bundle = TrustBundle::read(pem.as_bytes(), None).unwrap();
+    let bundles = Arc::new(Bundles::loaded(Arc::new(bundle), Arc::new(AtomicI64::new(NOW))));
+    let under = move || InForce { bundles: bundles.clone(), ..InForce::default() };
+    let judging = Judging { under: Arc::new(under), now: Arc::new(|| NOW) };
+    let document = card.to_string();
+    let holds: SignedCards = Arc::new(move |_| {
+        let document = document.clone();
+        Box::pin(async move { Ok(document) })
+    });
+    let cards = Cards::new(Here, judging, holds, CardMetrics::default());
+    let read = || Read {
+        namespace: "n".into(),
+        name: "w-card-signed".into(),
+        uid: "u".into(),
+        version: "1".into(),
+        authority: "w.n.svc.cluster.local:8000".into(),
+    };
+    // The second time the verdict is known, and what is covered is read anew.
+    for _ in 0..2 {
+        let fetched = cards.ask(CardQuestion::Read(read()), Attempt::Quick).await.unwrap();
+        let [good] = fetched.verdict.verified().unwrap().good() else { panic!("{:?}", fetched.verdict) };
+        assert_eq!(*good.covered, digest::sha256(text("canonical").as_bytes()));
+        let [(covered, published)] = &fetched.covered[..] else { panic!("{:?}", fetched.covered) };
+        assert_eq!((covered, &published.card["name"]), (&good.covered, &json!("Weather Agent")));
+        assert_eq!(published.card["url"], "http://w.n.svc.cluster.local:8000");
+    }
+    assert_eq!(cards.verdicts.lock().signatures(), 2);
 }

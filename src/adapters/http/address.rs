@@ -58,8 +58,12 @@ impl Addresses for PodAddresses {
     }
 }
 
-const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
-const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+/// Those of Alibaba and Oracle, and what Azure's machines ask for their certificates and extensions.
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192), Ipv4Addr::new(168, 63, 129, 16)];
+/// Those of Amazon and Google.
+const METADATA_V6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
 fn refuses_v4(address: Ipv4Addr) -> Option<Refused> {
     match address.octets() {
@@ -83,7 +87,7 @@ fn refuses_v6(address: Ipv6Addr) -> Option<Refused> {
         [0, 0, 0, 0, 0, 0, 0, 1] => Some(Refused::Loopback),
         [0xfe80..=0xfebf, ..] => Some(Refused::LinkLocal),
         [0xff00..=0xffff, ..] => Some(Refused::Multicast),
-        _ if address == METADATA_V6 => Some(Refused::Metadata),
+        _ if METADATA_V6.contains(&address) => Some(Refused::Metadata),
         _ => None,
     }
 }

@@ -32,9 +32,9 @@ pub const AUTHORITY_PATIENCE: i64 = 300;
 /// Names of other workloads in a message.
 const NAMED: usize = 3;
 
-/// Verdicts on bytes, by card.
+/// Verdicts on bytes, by card, and how many signatures they are about.
 #[derive(Debug, Default)]
-pub struct Verdicts(HashMap<Arc<str>, VecDeque<Kept>>);
+pub struct Verdicts(HashMap<Arc<str>, VecDeque<Kept>>, usize);
 
 #[derive(Debug)]
 struct Kept {
@@ -73,16 +73,25 @@ impl Verdicts {
         let of = under.of(document);
         let until = holds(&verdict, now).min(now.saturating_add(HOLDS));
         let kept = self.0.entry(card.clone()).or_default();
+        let before = signatures(kept);
         kept.retain(|known| known.of != of && known.of.bundle == of.bundle);
         if kept.len() == KEPT {
             kept.pop_front();
         }
         kept.push_back(Kept { of, from: now, until, verdict });
+        self.1 = (self.1 + signatures(kept)).saturating_sub(before);
     }
 
     /// The card is gone, or is no longer asked about.
     pub fn forget(&mut self, card: &str) {
-        self.0.remove(card);
+        let kept = self.0.remove(card);
+        self.1 = self.1.saturating_sub(kept.as_ref().map_or(0, signatures));
+    }
+
+    /// How many signatures there are verdicts on, each verdict on a document being one more.
+    #[must_use]
+    pub fn signatures(&self) -> usize {
+        self.1
     }
 
     /// How many cards there are verdicts on.
@@ -96,6 +105,11 @@ impl Verdicts {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// How many signatures these verdicts are about, each verdict being one more: what they cost in memory.
+fn signatures(kept: &VecDeque<Kept>) -> usize {
+    kept.iter().map(|kept| kept.verdict.verified().map_or(0, |verified| verified.good().len()) + 1).sum()
 }
 
 /// What a verdict rests on besides the document.

@@ -59,20 +59,26 @@ pub enum NoCard {
     Unwritable(JsonFault),
 }
 
-/// What is shown of the document in `bytes`, of an agent that is reached at `authority` (`service.namespace.svc.domain:port`).
+/// What is shown of the document in `bytes`, of an agent that is reached over plain HTTP at `authority` (`service.namespace.svc.domain:port`).
 pub fn publish(bytes: &[u8], authority: &str) -> Result<Published, NoCard> {
+    publish_at(bytes, ("http", authority))
+}
+
+/// The same of an agent that is reached by that scheme at that authority: a port for TLS answers nobody who asks it by `http`.
+pub fn publish_at(bytes: &[u8], (scheme, authority): (&str, &str)) -> Result<Published, NoCard> {
     // Strictly first: what this takes, a lenient reader reads in one way only.
     Card::read(bytes)?;
     let document: Value =
         serde_json::from_slice(bytes).map_err(|_| NoCard::Unreadable(CardFault::Json(JsonFault::TooManyValues)))?;
     let whole = project(&document)?;
     let interfaces = interfaces(&whole);
-    let endpoints = endpoints(&interfaces, authority);
+    let base = format!("{scheme}://{authority}");
+    let endpoints = endpoints(&interfaces, &base);
     let foreign = interfaces.iter().find_map(|(_, url)| foreign_host(url, authority));
     let served_url = whole.get("url").and_then(Value::as_str).map(|url| printable(url, 2 * PATH));
     let skills: Vec<&str> = ids(&whole).collect();
     let skills = printable(&skills.join(","), SKILLS);
-    let url = json!(format!("http://{authority}"));
+    let url = json!(base);
     let mut card = whole;
     card["url"] = url.clone();
     let truncated = !fits(&card);
@@ -104,11 +110,10 @@ fn interfaces(card: &Value) -> Vec<(&str, &str)> {
     new.chain(main).chain(more).map(|(transport, url)| (transport.unwrap_or(JSON_RPC), url)).collect()
 }
 
-fn endpoints(interfaces: &[(&str, &str)], authority: &str) -> Vec<(String, String)> {
+fn endpoints(interfaces: &[(&str, &str)], base: &str) -> Vec<(String, String)> {
     let mut endpoints = Vec::new();
     for (transport, url) in interfaces {
-        let endpoint =
-            (printable(transport, TRANSPORT), format!("http://{authority}{}", printable(split(url).1, PATH)));
+        let endpoint = (printable(transport, TRANSPORT), format!("{base}{}", printable(split(url).1, PATH)));
         if endpoints.len() < ENDPOINTS && !endpoints.contains(&endpoint) {
             endpoints.push(endpoint);
         }

@@ -58,7 +58,7 @@ pub struct Fetch {
 pub struct Fetched {
     /// What is published of it where nobody claims that it is signed.
     pub served: Arc<Published>,
-    /// What is published of what its good signatures cover, beside the bytes that are covered.
+    /// What is published of what its good signatures cover, beside what the verdict says is covered: the bytes, or their digest.
     pub covered: Vec<(Arc<[u8]>, Arc<Published>)>,
     /// Whether it is signed, and by whom.
     pub verdict: Arc<Verdict>,

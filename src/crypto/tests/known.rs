@@ -164,6 +164,20 @@ fn kat_1_is_verified_and_says_who_signed() {
     assert_eq!(*good.covered, *kat.text("canonical").as_bytes());
 }
 
+/// What keeps a verdict for long keeps no document with it.
+#[test]
+fn a_digested_verdict_says_the_same_and_holds_a_digest_for_what_is_covered() {
+    let kat = Kat::read();
+    let whole = judge(&kat.signed(), &kat.bundle());
+    let digested = whole.clone().digested();
+    let (Verdict::Verified(whole), Verdict::Verified(digested)) = (whole, digested) else { panic!("not verified") };
+    let ([one], [other]) = (whole.good(), digested.good()) else { panic!("{digested:?}") };
+    assert_eq!(*other.covered, crate::x509::fingerprint(kat.text("canonical").as_bytes()));
+    assert_eq!(crate::Good { covered: one.covered.clone(), ..other.clone() }, *one);
+    let refused = judge(&kat.with(Vec::new()), &kat.bundle());
+    assert_eq!(refused.clone().digested(), refused);
+}
+
 #[test]
 fn kat_1_derived_negatives() {
     let kat = Kat::read();

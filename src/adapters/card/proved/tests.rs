@@ -128,6 +128,7 @@ async fn case_153_an_agent_proves_its_id_and_learns_ours() {
     let fetched = ask(address, &socket).await.unwrap();
     assert_eq!(fetched.peer.unwrap().as_str(), AGENT);
     assert_eq!(fetched.served.card["name"], "A");
+    assert_eq!(fetched.served.card["url"], "https://w.n.svc.cluster.local:8443", "nobody is answered by http there");
 }
 
 #[tokio::test]

@@ -333,6 +333,31 @@ fn a_verdict_is_kept_for_the_same_bytes_under_the_same_authorities_as_long_as_it
     assert!(verdicts.is_empty());
 }
 
+/// Cards come and go, and one may have as many signatures as are looked at: what is kept is counted, so that it can be bounded.
+#[test]
+fn what_is_kept_of_all_cards_is_counted() {
+    let (bundles, policy) = (bundles(authority(), NOW), cards(false).policy());
+    let under = Under { bundles: &bundles, policy: &policy };
+    let verdict = |document: &Value| Arc::new(under.verdict(document.to_string().as_bytes(), NOW));
+    let (signed, twice, none) = (verdict(&signed()), verdict(&card(&[entry(), entry()])), verdict(&card(&[])));
+    let (one, other): (Arc<str>, Arc<str>) = (Arc::from("team1/weather"), Arc::from("team1/other"));
+    let mut verdicts = Verdicts::default();
+    for (name, document, verdict, wanted) in
+        [(&one, 1, &signed, 2), (&one, 1, &signed, 2), (&one, 2, &twice, 5), (&other, 1, &none, 6), (&one, 2, &none, 4)]
+    {
+        verdicts.learn(name, [document; 32], under, (verdict.clone(), NOW));
+        assert_eq!(verdicts.signatures(), wanted);
+    }
+    for document in 0..100 {
+        verdicts.learn(&one, [document; 32], under, (twice.clone(), NOW));
+    }
+    assert_eq!(verdicts.signatures(), KEPT * 3 + 1);
+    for (name, wanted) in [(&one, 1), (&one, 1), (&other, 0)] {
+        verdicts.forget(name);
+        assert_eq!(verdicts.signatures(), wanted);
+    }
+}
+
 #[test]
 fn a_verdict_is_not_kept_beyond_the_end_of_its_leaf() {
     let end = 2_366_841_600;

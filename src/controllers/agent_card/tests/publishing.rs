@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::published::NoCard;
+use super::super::published::{NoCard, publish_at};
 use super::*;
 use crate::domain::printable::is_unseen;
 
@@ -108,6 +108,18 @@ fn urls_become_the_services_and_foreign_hosts_are_told() {
         assert_eq!(published.foreign.as_deref(), foreign, "{url}");
         assert_eq!(published.card["url"], format!("http://{AUTHORITY}"));
     }
+}
+
+/// §13.2: the port at which an agent proves over TLS who it is answers nobody by plain HTTP.
+#[test]
+fn of_a_port_for_tls_every_url_says_so() {
+    let document =
+        json!({"url": "http://0.0.0.0:8000/rpc", "supportedInterfaces": [{"url": "/grpc", "protocolBinding": "GRPC"}]});
+    let published = publish_at(document.to_string().as_bytes(), ("https", AUTHORITY)).unwrap();
+    assert_eq!(published.card["url"], format!("https://{AUTHORITY}"));
+    let endpoint = |transport: &str, path: &str| (transport.to_owned(), format!("https://{AUTHORITY}{path}"));
+    assert_eq!(published.endpoints, [endpoint("GRPC", "/grpc"), endpoint("JSONRPC", "/rpc")]);
+    assert_eq!(published.foreign, None);
 }
 
 /// Any JSON with members that cards have.
