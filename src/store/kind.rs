@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use super::decode::{Raw, TektonObject, Whole};
+use super::decode::{Bounded, Raw, TektonObject, Whole};
 use super::kinds::What;
 use super::{Key, Kind, Observed};
 use crate::domain::workload::WorkloadKind;
@@ -91,6 +91,8 @@ pub enum Decode {
     Common(fn(Kind, Raw) -> Option<What>),
     /// With `spec` and `status` as they are: what we act on.
     Whole(fn(Whole) -> Option<What>),
+    /// With `spec` as it is where it is small: what Kubernetes itself defines, and people write.
+    Bounded(fn(Bounded) -> Option<What>),
     /// As runs of Tekton, which are large and of which little is read.
     Tekton(fn(TektonObject) -> Option<What>),
     /// It is written, never read.

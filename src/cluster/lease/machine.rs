@@ -17,6 +17,10 @@ use crate::domain::keys;
 const RETRY: Duration = Duration::from_millis(500);
 /// Longest wait for the answer to the last write of a candidacy.
 const LAST: Duration = Duration::from_secs(2);
+/// For how many seconds whoever gives the Lease up says that it lasts: so it is told from one whose holder somebody else took out.
+const RELEASED: i32 = 1;
+/// The longest that is believed: no process takes a longer one (`--lease-duration`), and one of years would let nobody lead again.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// Something happened.
 #[derive(Debug, Clone)]
@@ -206,15 +210,25 @@ impl Candidate {
         }
         if self.object.as_ref().and_then(|known| known.spec.as_ref()) != lease.spec.as_ref() || self.seen.is_none() {
             let spec = lease.spec.clone().unwrap_or_default();
-            let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            self.seen = Some(LeaseSeen {
-                holder: spec.holder_identity.unwrap_or_default(),
-                duration: seconds.map_or(self.times.duration, Duration::from_secs),
-                changed: now,
-            });
+            let holder = spec.holder_identity.unwrap_or_default();
+            let duration = self.believed(spec.lease_duration_seconds);
+            let is_over = self.held.is_none_or(|held| now >= end_of_writing(held.sent, self.times));
+            if holder.is_empty() && spec.lease_duration_seconds != Some(RELEASED) && is_over {
+                // Somebody else took its holder out, who may write until their time is over.
+                let before = self.seen.as_ref().map_or(duration, |seen| seen.duration);
+                self.not_before = self.not_before.max(now + before.max(duration));
+            }
+            self.seen = Some(LeaseSeen { holder, duration, changed: now });
         }
         self.object = Some(lease);
         self.deleted = None;
+    }
+
+    /// How long a Lease lasts that says so. Its holder goes by its own flag, whatever somebody has written there; that is the same for every replica.
+    fn believed(&self, seconds: Option<i32>) -> Duration {
+        let own = self.times.duration;
+        let said = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(own, Duration::from_secs);
+        said.min(LONGEST).max(own)
     }
 
     /// Creates, takes or renews.
@@ -273,7 +287,7 @@ impl Candidate {
         let (mut lease, _) = self.desired(Step::Renew);
         if let Some(spec) = &mut lease.spec {
             spec.holder_identity = Some(String::new());
-            spec.lease_duration_seconds = Some(1);
+            spec.lease_duration_seconds = Some(RELEASED);
         }
         Some(Resignation { lease, end: end_of_writing(held.sent, self.times) })
     }

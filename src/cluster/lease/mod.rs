@@ -143,6 +143,12 @@ enum Request {
     Read(Duration),
 }
 
+/// Whether a refusal says that the Lease is another than was known: changed, made or deleted in between. That there is no place to create it in
+/// (no such namespace) is none: nothing that could be read would tell more.
+fn is_conflict(creates: bool, code: u16) -> bool {
+    code == 409 || (code == 404 && !creates)
+}
+
 /// Enters the election in `namespace`. `name` identifies the process to people (the Pod's name); a random suffix is
 /// added, because a restarted process must not pass for its predecessor. `reader` is an unfenced client.
 #[must_use]
@@ -256,7 +262,7 @@ impl Candidacy {
                         known.wrote(before, lease.metadata.resource_version.as_deref());
                         Input::Stored(Box::new(lease))
                     }
-                    Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => Input::Conflict,
+                    Ok(Err(kube::Error::Api(status))) if is_conflict(creates, status.code) => Input::Conflict,
                     Ok(Err(error)) => Input::Failed(refusal::of_error(&error)),
                     Err(_) => Input::Failed("no answer from the API server in time".to_owned()),
                 }

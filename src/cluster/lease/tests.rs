@@ -177,6 +177,64 @@ fn without_a_lease_a_new_process_waits_a_whole_one() {
     assert!(writes(candidate.step(Input::Time, s(18))));
 }
 
+/// The Lease as it is seen with that `spec`, in that version.
+fn lease_of(version: u64, spec: &serde_json::Value) -> Input {
+    let lease = json!({"metadata": {"name": "l", "resourceVersion": version.to_string()}, "spec": spec});
+    Input::Seen(Some(serde_json::from_value(lease).unwrap()))
+}
+
+/// When a candidate that saw one after the other, a second apart from the 10th on, would write; looked for each second until the 2,000th.
+fn writes_after(specs: &[serde_json::Value]) -> Option<u64> {
+    let mut candidate = super::machine::Candidate::new("me", Times::default());
+    let writes = |effects: Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::Write(_)));
+    for (at, spec) in (10..).zip(specs) {
+        if writes(candidate.step(lease_of(at, spec), s(at))) {
+            return Some(at);
+        }
+    }
+    (10..2_000).find(|at| writes(candidate.step(Input::Time, s(*at))))
+}
+
+/// Whoever edits the Lease does not tell its holder, who goes by its own flag: `kubectl patch` lets no two write at once, and locks nobody out.
+#[test]
+fn what_somebody_else_writes_into_the_lease_takes_no_time_from_its_holder() {
+    let held = |seconds: i64| json!({"holderIdentity": "other", "leaseDurationSeconds": seconds});
+    let free = |seconds: i64| json!({"holderIdentity": "", "leaseDurationSeconds": seconds});
+    for (what, specs, expected) in [
+        ("left alone", vec![held(8)], 18),
+        ("released", vec![held(8), free(1)], 11),
+        ("its holder taken out", vec![held(8), free(8)], 19),
+        ("the same, of a longer one", vec![held(30), free(8)], 41),
+        ("all of it taken out", vec![held(8), json!({})], 19),
+        ("without a holder from the first look on", vec![free(8)], 18),
+        ("cut short", vec![held(8), held(0)], 19),
+        ("of a negative time", vec![held(-5)], 18),
+        ("of a longer time", vec![held(30)], 40),
+        ("for 68 years", vec![held(i64::from(i32::MAX))], 610),
+    ] {
+        assert_eq!(writes_after(&specs), Some(expected), "{what}");
+    }
+}
+
+/// Released, perhaps taken in between by one that nobody saw, and deleted.
+#[test]
+fn a_release_does_not_make_the_lease_that_follows_it_short() {
+    let mut candidate = super::machine::Candidate::new("me", Times::default());
+    let writes = |effects: Vec<Effect>| effects.iter().any(|effect| matches!(effect, Effect::Write(_)));
+    candidate.step(lease_of(3, &json!({"holderIdentity": "", "leaseDurationSeconds": 1})), s(10));
+    candidate.step(Input::Failed("no answer".to_owned()), s(11));
+    assert!(!writes(candidate.step(Input::Seen(None), s(12))));
+    assert!(!writes(candidate.step(Input::Time, s(19))));
+    assert!(writes(candidate.step(Input::Time, s(20))));
+}
+
+/// Where there is no namespace to create it in, a read would tell nothing, twenty times a second and without a word.
+#[test]
+fn a_lease_that_cannot_be_created_for_want_of_a_place_is_a_failure_that_is_told() {
+    assert!(is_conflict(true, 409) && is_conflict(false, 409) && is_conflict(false, 404));
+    assert!(!is_conflict(true, 404) && !is_conflict(true, 403) && !is_conflict(false, 500));
+}
+
 /// One that was starved while it led, and then finds the Lease deleted: another may have taken it in between.
 #[test]
 fn a_former_holder_that_finds_its_lease_deleted_waits_a_whole_one() {

@@ -6,7 +6,8 @@
 //!                       └─ every 2 s while there are any         ownerless: report, a person has to make it again
 //! ```
 //!
-//! Promises: nothing is deleted before a probe of the last 10 s came back ungated; at most 10 replacements per 2 s, by turns of the namespaces; a
+//! Promises: nothing is deleted before a probe of the last 10 s came back ungated; at most 10 replacements per 2 s, by turns of the namespaces, and of
+//! each namespace no more than as many reports, and Jobs resumed, so that nobody waits for what another one's bring; a
 //! Job that a person suspended is not resumed; whoever puts the gate on its Pods itself is told, and not served for ever: Pods that opted out
 //! are not replaced, nor those whose owner's come back gated three times. The ServiceAccount that parametrises the policy follows the gates.
 
@@ -28,7 +29,7 @@ use crate::store::{Key, Kind, OwnerReference, PodSeen, Store};
 const PROOF: Duration = Duration::from_secs(10);
 /// Pause between two passes.
 const PASS: Duration = Duration::from_secs(2);
-/// Replacements per pass.
+/// Replacements per pass, and what else is done for one namespace in it.
 const BATCH: usize = 10;
 
 /// The controller's name.
@@ -59,6 +60,18 @@ pub fn types(gates: &Gates) -> String {
     types.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect::<Vec<_>>().join(",")
 }
 
+/// Lets [`BATCH`] of each namespace pass, the first of them.
+#[derive(Default)]
+struct Few<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> Few<'a> {
+    fn passes(&mut self, namespace: &'a str) -> bool {
+        let passed = self.0.entry(namespace).or_default();
+        *passed += 1;
+        *passed <= BATCH
+    }
+}
+
 /// A Pod behind the gate that somebody controls.
 struct Gated<'a> {
     key: &'a Key,
@@ -69,14 +82,16 @@ struct Gated<'a> {
 
 fn plan(cx: Context<'_>) -> Plan {
     let mut plan = Plan::of(self::parameters(&cx).into_iter().collect());
-    let mut owned = Vec::new();
+    let (mut owned, mut told) = (Vec::new(), Few::default());
     for (key, pod, uid) in cx.store.gated() {
         match pod.controller.as_deref() {
             Some(owner) => owned.push(Gated { key, pod, uid, owner }),
-            None => plan.ops.push(orphan(key, uid)),
+            None if told.passes(&key.namespace) => plan.ops.push(orphan(key, uid)),
+            // Told of once one of those before it is gone.
+            None => {}
         }
     }
-    let (owned, (left, rest)) = served(&cx, owned);
+    let (owned, (left, rest)) = served(&cx, owned, &mut told);
     plan.ops.extend(left);
     let suspended: Vec<_> = cx.store.suspended().collect();
     if owned.is_empty() && suspended.is_empty() {
@@ -94,8 +109,9 @@ fn plan(cx: Context<'_>) -> Plan {
         plan.ops.extend(place.map(|(namespace, agent_type)| probe(namespace, agent_type)));
         return plan;
     }
+    let mut resumed = Few::default();
     for (key, job) in suspended {
-        if !job.seen.suspended || job.seen.active == 0 {
+        if (!job.seen.suspended || job.seen.active == 0) && resumed.passes(&key.namespace) {
             plan.ops.push(resume(key, job.uid));
         }
     }
@@ -105,7 +121,11 @@ fn plan(cx: Context<'_>) -> Plan {
 }
 
 /// The Pods that are replaced when it is their turn; what is told of the others, of one for each owner, and for how long they are left alone.
-fn served<'a>(cx: &Context<'_>, owned: Vec<Gated<'a>>) -> (Vec<Gated<'a>>, (Vec<Op>, Option<Duration>)) {
+fn served<'a>(
+    cx: &Context<'_>,
+    owned: Vec<Gated<'a>>,
+    told: &mut Few<'a>,
+) -> (Vec<Gated<'a>>, (Vec<Op>, Option<Duration>)) {
     let mut served = Vec::new();
     let mut left: BTreeMap<&str, (Gated<'a>, Option<Duration>)> = BTreeMap::new();
     for one in owned {
@@ -117,7 +137,8 @@ fn served<'a>(cx: &Context<'_>, owned: Vec<Gated<'a>>) -> (Vec<Gated<'a>>, (Vec<
         }
     }
     let rest = left.values().filter_map(|(_, rests)| *rests).min();
-    (served, (left.into_values().map(|(one, _)| kept(&one)).collect(), rest))
+    let few = left.into_values().filter(|(one, _)| told.passes(&one.key.namespace));
+    (served, (few.map(|(one, _)| kept(&one)).collect(), rest))
 }
 
 /// Whether the policy holds a Pod of that type back there. One that it lets pass proves nothing about the webhook, and whoever makes Pods

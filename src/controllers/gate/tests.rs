@@ -271,3 +271,45 @@ fn no_namespace_waits_for_the_many_of_another_one() {
     assert_eq!(ops.len(), 10);
     assert!(ops.iter().any(|op| matches!(op, Op::Delete { uid, .. } if uid == "late")), "{ops:?}");
 }
+
+/// Whoever makes Pods and Jobs may put our marks on any number of them: each costs a request, and all of them are one plan.
+#[test]
+fn whatever_one_namespace_fills_the_gate_with_costs_the_others_no_more_than_a_pass() {
+    let mut cluster = cluster();
+    let opted_out = |number: usize| {
+        let mut pod = pod(&format!("own-{number}"), Some(("apps/v1", "ReplicaSet", &format!("own-{number}"))));
+        pod["metadata"]["labels"]["kagenti.io/inject"] = json!("disabled");
+        pod
+    };
+    let marked = json!({"metadata": {"annotations": {"kagenti.io/suspended-for-gate": "p"}}});
+    for number in 0..50 {
+        cluster.see(Kind::Pod, pod(&format!("bare-{number:02}"), None));
+        cluster.see(Kind::Pod, opted_out(number));
+        cluster.see(Kind::Job, workload(Kind::Job, &format!("j-{number}"), marked.clone()));
+    }
+    let of_other = |name: &str, owner| {
+        let mut pod = pod(name, owner);
+        pod["metadata"]["namespace"] = json!("other");
+        pod
+    };
+    cluster.see(Kind::Pod, of_other("lost", None));
+    cluster.see(Kind::Pod, of_other("late", Some(("apps/v1", "ReplicaSet", "few"))));
+    remembered(&mut cluster).proved = Some(s(99));
+    let told = |cluster: &Cluster| -> Vec<String> {
+        let reports = plan(cluster).ops.into_iter().filter_map(|op| match op {
+            Op::Report(report) => Some(format!("{}/{}", report.about.namespace, report.about.name)),
+            _ => None,
+        });
+        reports.collect()
+    };
+    let ops = plan(&cluster).ops;
+    let resumed = ops.iter().filter(|op| matches!(op, Op::Merge { .. })).count();
+    assert_eq!((told(&cluster).len(), resumed, ops.len()), (11, 10, 22), "{ops:?}");
+    assert!(told(&cluster).contains(&"other/lost".to_owned()), "{ops:?}");
+    assert!(ops.iter().any(|op| matches!(op, Op::Delete { uid, .. } if uid == "late")), "{ops:?}");
+    // Those behind have their turn once somebody has done what was told.
+    let next = "team/bare-10".to_owned();
+    assert!(!told(&cluster).contains(&next));
+    cluster.lose(Kind::Pod, pod("bare-00", None));
+    assert!(told(&cluster).contains(&next), "{:?}", told(&cluster));
+}

@@ -33,7 +33,7 @@ use std::time::Duration;
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch as channel};
+use tokio::sync::{Notify, Semaphore, watch as channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -51,7 +51,7 @@ use crate::store::{Change, Kind, Reach, UsedBy};
 use reaches::Reaches;
 use rebuild::{Rebuild, Server, Shared, ToldSnapshot};
 use room::Room;
-use sources::{SOURCES, Source};
+use sources::{PageTurns, SOURCES, Source};
 use watch::Sink;
 
 /// A kind is read anew no more often than this, however often room is made.
@@ -116,7 +116,7 @@ pub fn spawn(options: Options) -> Stores {
     options.left_out.iter().for_each(|kind| keeper.reach(*kind, Reach::Absent));
     let bounded = Kind::ALL.iter().filter(|kind| kind.descriptor().bounded);
     let rooms: std::collections::HashMap<_, _> = bounded.map(|kind| (*kind, Arc::<Mutex<Room>>::default())).collect();
-    let mut tasks = JoinSet::new();
+    let (mut tasks, turns) = (JoinSet::new(), PageTurns::new());
     for (at, (source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {
             source,
@@ -130,6 +130,7 @@ pub fn spawn(options: Options) -> Stores {
             metrics: options.metrics.clone(),
             room: rooms.get(&source.kind).filter(|_| !source.is_of_names()).cloned(),
             reading_anew: ReadingAnew::default(),
+            pages: turns.of(&source),
         };
         let ((runtime, client), watching, keeper) = (&options.watches, options.watching.clone(), keeper.clone());
         let server = (client.clone(), watching);
@@ -178,6 +179,8 @@ struct Outlet {
     /// Of kinds that people may make as many and as large of as the API server takes.
     room: Option<Arc<Mutex<Room>>>,
     reading_anew: ReadingAnew,
+    /// The turns in which pages are read, shared with the watches of other kinds.
+    pages: Option<Arc<Semaphore>>,
 }
 
 /// Whether everything is to be read anew, because there may be room for what had none. Whichever watch of the kind told of what made it, the
@@ -196,6 +199,10 @@ impl Sink for Outlet {
         let (change, _) = room.admit(change);
         self.metrics.objects(change.kind, &room);
         change
+    }
+
+    fn pages(&self) -> Option<Arc<Semaphore>> {
+        self.pages.clone()
     }
 
     fn listed(&mut self) {

@@ -1,8 +1,9 @@
 //! How many objects of the kinds that people make are kept, of one namespace and of all; pure.
 //!
 //! In: changes of one kind. Out: the same changes, in which what there is no room for is slim ([`What::slim`]). Promises: one
-//! namespace holds no more than [`OBJECTS`], and never more bytes than are left for all others, so that whoever comes new finds room
-//! however many fill theirs; what is being deleted is never left out, nor is what cuts off agents; who was read stays read while it does not grow; once something
+//! namespace comes to no more than [`OBJECTS`], and to no more bytes than are left for all others then, so that whoever comes new finds room
+//! however many fill theirs; what is being deleted is never left out, nor is what cuts off agents; who was read stays read while it does not grow, whatever
+//! others have taken since, and so whatever is listed again in whichever order; once something
 //! goes, [`Room::admit`] and [`Room::made`] say that those without room are to be read anew, by every watch of the kind.
 
 use std::collections::{BTreeMap, HashMap};
@@ -54,8 +55,9 @@ impl Room {
         let after = change.now.as_deref().and_then(measured).map(|seen| {
             let bytes = seen.bytes;
             let room = OBJECTS_KEPT.saturating_sub(self.held);
+            let was_read = known.is_some_and(|known| known.over.is_none() && bytes <= known.bytes);
             let over = seen.over.or(match () {
-                () if seen.deleting || cuts_off(change.kind, &change.key) => None,
+                () if was_read || seen.deleting || cuts_off(change.kind, &change.key) => None,
                 () if space.count >= OBJECTS => Some(Over::Count),
                 // Twice: what it takes is not left for others.
                 () if space.bytes + 2 * bytes > room => Some(Over::Total),
@@ -220,6 +222,32 @@ mod tests {
         let (_, again) = room.admit(gone(&agent("other", "a", &json!({}))));
         assert!(!again, "nobody waits");
         assert_eq!((room.held(), room.spaces.len()), (0, 0), "nothing is left behind");
+    }
+
+    /// After an outage everything is listed again: what others have filled meanwhile takes away nothing that was read.
+    #[test]
+    fn who_was_read_stays_read_however_full_it_has_become() {
+        // Less than 64 KiB of text, and some megabytes of a tree.
+        let wide = |items: usize| json!({"a": (0..items).map(|_| json!({"b": 1})).collect::<Vec<_>>()});
+        let (mut room, mut read) = (Room::default(), Vec::new());
+        for namespace in ["one", "other", "third", "fourth"] {
+            for at in 0..100 {
+                let one = agent(namespace, &format!("{namespace}-{at}"), &wide(3_000));
+                if over(&mut room, &one).is_some() {
+                    room.admit(gone(&one));
+                    break;
+                }
+                read.push(one);
+            }
+        }
+        assert!(read.iter().any(|one| &*one.key.namespace == "fourth"), "whoever comes new finds room");
+        let held = room.held();
+        for one in read.iter().chain(read.iter().rev()) {
+            assert_eq!(over(&mut room, one), None, "{}", one.key.name);
+        }
+        assert_eq!((room.held(), room.count(Over::Total), room.count(Over::Count)), (held, 0, 0));
+        let grown = agent("one", "one-0", &wide(6_000));
+        assert_eq!(over(&mut room, &grown), Some(Over::Total), "what grows finds what is left");
     }
 
     #[test]

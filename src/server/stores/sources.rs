@@ -22,6 +22,31 @@ pub(super) struct Source {
 /// Pages of ConfigMaps that are read at once, in the whole process: each may be as large as eight of them can be.
 static PAGES: Semaphore = Semaphore::const_new(2);
 
+/// Pages of other kinds that are read at once, of those that are part of Kubernetes, and as many of those that are not.
+const PAGES_OF_OTHERS: usize = 4;
+
+/// Whose pages of other kinds are read next: at a start, and whenever an API server comes back, every kind is listed at the same time, and a page of
+/// each may be as large as eight objects can be. A kind that only its conversion holds up takes no turn from those that are part of Kubernetes.
+#[derive(Debug)]
+pub(super) struct PageTurns {
+    built_in: Arc<Semaphore>,
+    others: Arc<Semaphore>,
+}
+
+impl PageTurns {
+    /// Nothing is read.
+    pub(super) fn new() -> Self {
+        let turns = || Arc::new(Semaphore::new(PAGES_OF_OTHERS));
+        Self { built_in: turns(), others: turns() }
+    }
+
+    /// The turns in which the pages of a source are read; `None` of one that has others ([`Source::page_turn`]).
+    pub(super) fn of(&self, source: &Source) -> Option<Arc<Semaphore>> {
+        let turns = if source.optional { &self.others } else { &self.built_in };
+        (!source.is_of_texts()).then(|| turns.clone())
+    }
+}
+
 impl Source {
     /// The same as a process follows it of which that much is used; `None`: it has no use for it.
     pub(super) fn wanted(&self, used_by: UsedBy) -> Option<Self> {
@@ -39,7 +64,11 @@ impl Source {
 
     /// Waits until a page may be read; to be held until nothing of it is left.
     pub(super) async fn page_turn(&self) -> Option<SemaphorePermit<'static>> {
-        if matches!(self.kind, Kind::ConfigMap | Kind::SignedCard) { PAGES.acquire().await.ok() } else { None }
+        if self.is_of_texts() { PAGES.acquire().await.ok() } else { None }
+    }
+
+    fn is_of_texts(&self) -> bool {
+        matches!(self.kind, Kind::ConfigMap | Kind::SignedCard)
     }
 
     /// Its definition and the rights on it come together, and later; or neither of them, where an installation leaves out what it does not
@@ -111,6 +140,23 @@ mod tests {
                 Some(alone) => assert!(alone.selection.used_by == UsedBy::Every && !alone.is_of_names()),
                 None => assert!(!named && source.selection.used_by > UsedBy::Every, "{:?}", source.kind),
             }
+        }
+    }
+
+    /// Whoever waits for one never waits for the other as well, so nobody holds what somebody waits for.
+    #[test]
+    fn every_source_has_turns_of_one_sort() {
+        let turns = PageTurns::new();
+        for source in SOURCES.iter() {
+            let of_all = turns.of(source);
+            assert_eq!(
+                of_all.is_none(),
+                matches!(source.kind, Kind::ConfigMap | Kind::SignedCard),
+                "{:?}",
+                source.kind
+            );
+            let is_built_in = of_all.is_some_and(|of_all| Arc::ptr_eq(&of_all, &turns.built_in));
+            assert!(!(is_built_in && source.optional), "{:?}", source.kind);
         }
     }
 

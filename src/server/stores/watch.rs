@@ -5,10 +5,12 @@
 //! what is known; half a list takes nothing away; a kind that is not served counts as empty once that is certain ([`Presence`]).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::ApiResource;
 use kube::{Api, Client};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::presence::{Presence, Verdict};
@@ -17,7 +19,7 @@ use crate::cluster::keeper::Keeper;
 use crate::cluster::watch::follow::{Following, Selection, Step};
 use crate::cluster::watch::{History, Pace, WatchError, Watching, backoff};
 use crate::store::decode::wire::Raw;
-use crate::store::decode::{Decoded, Shape, TektonObject, Whole};
+use crate::store::decode::{Bounded, Decoded, Shape, TektonObject, Whole};
 use crate::store::{Change, Key, Kind, Pool, Reach, UsedBy, Via};
 
 /// At most one log line per source in this time.
@@ -33,6 +35,10 @@ pub(super) trait Sink {
     }
     /// The first list is complete.
     fn listed(&mut self);
+    /// The turns in which pages are read, where others have to wait meanwhile.
+    fn pages(&self) -> Option<Arc<Semaphore>> {
+        None
+    }
     /// Whether everything is to be read anew now.
     fn reads_anew(&mut self) -> bool {
         false
@@ -83,6 +89,7 @@ pub(super) async fn run<S: Sink>(
     match source.kind.shape() {
         Shape::Common => run_as::<S, Raw>(server, source, namespace, out).await,
         Shape::Whole => run_as::<S, Whole>(server, source, namespace, out).await,
+        Shape::Bounded => run_as::<S, Bounded>(server, source, namespace, out).await,
         Shape::Tekton => run_as::<S, TektonObject>(server, source, namespace, out).await,
     }
 }
@@ -132,7 +139,12 @@ async fn run_as<S: Sink, R: Decoded>(
             tokio::time::sleep(watch.presence_denied()).await;
             continue;
         }
-        let turn = if following.lists() { source.page_turn().await } else { None };
+        // Held until nothing of the page is left.
+        let turns = if following.lists() {
+            (source.page_turn().await, turn_of(watch.sink.pages()).await)
+        } else {
+            (None, None)
+        };
         match following.next_in_turn().await {
             Ok(step) => {
                 watch.history = following.reached();
@@ -144,7 +156,7 @@ async fn run_as<S: Sink, R: Decoded>(
                 }
             }
             Err(error) => {
-                drop(turn);
+                drop(turns);
                 let pause = if source.is_compat() && error.code() == Some(403) && !is_served(&asking, source.kind).await
                 {
                     watch.presence_denied()
@@ -155,6 +167,11 @@ async fn run_as<S: Sink, R: Decoded>(
             }
         }
     }
+}
+
+/// Waits for a turn.
+async fn turn_of(pages: Option<Arc<Semaphore>>) -> Option<OwnedSemaphorePermit> {
+    pages?.acquire_owned().await.ok()
 }
 
 /// Whether the API server serves the group and version of a kind: what it serves, it tells everybody who is known to it. Without an answer

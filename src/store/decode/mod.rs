@@ -2,7 +2,8 @@
 //!
 //! In: JSON as the API server sends it. Out: a [`Change`]. [`Raw`] serves what Kubernetes itself defines: only members
 //! that we read, whatever the kind. [`Whole`] serves objects whose `spec` and `status` we act on as they are: our own
-//! custom resources. [`TektonObject`] serves runs, which are large and of which little is read. Promise: the shape is a
+//! custom resources. [`Bounded`] serves what Kubernetes itself defines, people write, and is acted on as it is where it is
+//! small. [`TektonObject`] serves runs, which are large and of which little is read. Promise: the shape is a
 //! matter of the kind alone ([`Kind::shape`]), so that every reader decodes alike.
 
 use std::fmt::Debug;
@@ -10,19 +11,21 @@ use std::fmt::Debug;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 pub mod fields;
 pub mod identity;
 mod lenient;
 pub mod pool;
+mod small;
 mod transcript;
 pub mod wire;
 
 use identity::Identity;
 pub use lenient::Members;
 pub(in crate::store) use lenient::{lenient, lenient_list};
+pub use small::Small;
 pub use wire::Raw;
 use wire::{Metadata, resource_told_at_run_time};
 
@@ -36,6 +39,8 @@ pub enum Shape {
     Common,
     /// As [`Whole`].
     Whole,
+    /// As [`Bounded`].
+    Bounded,
     /// As [`TektonObject`].
     Tekton,
 }
@@ -47,6 +52,7 @@ impl Kind {
         match self.descriptor().decode {
             Decode::Common(_) | Decode::Written => Shape::Common,
             Decode::Whole(_) => Shape::Whole,
+            Decode::Bounded(_) => Shape::Bounded,
             Decode::Tekton(_) => Shape::Tekton,
         }
     }
@@ -76,12 +82,15 @@ pub fn change_of(kind: Kind, text: &str) -> serde_json::Result<Change> {
     Ok(match kind.shape() {
         Shape::Common => serde_json::from_str::<Raw>(text)?.into_change(kind),
         Shape::Whole => serde_json::from_str::<Whole>(text)?.into_change(kind),
+        Shape::Bounded => serde_json::from_str::<Bounded>(text)?.into_change(kind),
         Shape::Tekton => serde_json::from_str::<TektonObject>(text)?.into_change(kind),
     })
 }
 
 /// An object of ours, with `spec` and `status` as they are.
 pub type Whole = Object<Value, Value>;
+/// An object of which `spec` is read where it is small.
+pub type Bounded = Object<Small, IgnoredAny>;
 /// A PipelineRun or TaskRun.
 pub type TektonObject = Object<Members<tekton::Spec>, Members<tekton::Status>>;
 
@@ -143,4 +152,5 @@ macro_rules! decoded {
 
 decoded!(Raw, kind, Decode::Common(project) => |raw| project(kind, raw));
 decoded!(Whole, kind, Decode::Whole(project) => project);
+decoded!(Bounded, kind, Decode::Bounded(project) => project);
 decoded!(TektonObject, kind, Decode::Tekton(project) => project);

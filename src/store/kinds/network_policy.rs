@@ -12,8 +12,8 @@ use super::claim::ClaimSeen;
 use super::{Slim, What};
 use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::domain::keys;
-use crate::store::decode::Whole;
 use crate::store::decode::identity::owner;
+use crate::store::decode::{Bounded, Small};
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Key, Observed, Over, OwnerReference, Selection, UsedBy};
 
@@ -26,7 +26,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     ],
     slim,
     bounded: true,
-    ..Descriptor::built_in("networking.k8s.io", "networkpolicies", "NetworkPolicy", Decode::Whole(project))
+    ..Descriptor::built_in("networking.k8s.io", "networkpolicies", "NetworkPolicy", Decode::Bounded(project))
 };
 
 /// Bytes of text that are kept of one `spec`.
@@ -94,15 +94,14 @@ fn slim(name: &str, now: &Arc<Observed>) -> Arc<Observed> {
     }
 }
 
-fn project(object: Whole) -> Option<What> {
+fn project(object: Bounded) -> Option<What> {
     let metadata = &object.metadata;
     let label = |key: &str| metadata.label(key).map(Into::into);
-    let spec = object.spec.unwrap_or_default();
+    let spec = object.spec.map_or(Some(Value::Null), Small::into_value).filter(|spec| is_within(spec, LARGEST));
     let is_marked = |key: &str| metadata.label(key) == Some(keys::MANAGED_BY_DRAWBRIDGE);
     let ours = is_marked(keys::LABEL_POLICY_MANAGED_BY);
-    let is_read = is_within(&spec, LARGEST);
     let all_ours = ours && is_marked(keys::LABEL_APP_MANAGED_BY);
-    let is_left = !is_read && !all_ours;
+    let is_left = spec.is_none() && !all_ours;
     let declared = metadata.annotation(keys::ANNOTATION_DECLARED).filter(|says| ours && says.len() <= LARGEST_DECLARED);
     let of_kaos = metadata.name.as_deref().is_some_and(|name| name.starts_with(keys::PREFIX_MODEL_API));
     Some(What::NetworkPolicy(Box::new(NetworkPolicySeen {
@@ -113,7 +112,7 @@ fn project(object: Whole) -> Option<What> {
         card: label(keys::LABEL_POLICY_CARD),
         declared: declared.map(Into::into),
         deleting: metadata.deletion_timestamp.is_some(),
-        spec: is_read.then(|| Arc::new(spec)),
+        spec: spec.map(Arc::new),
         over: is_left.then_some(Over::Size),
     })))
 }

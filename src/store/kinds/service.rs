@@ -8,7 +8,7 @@ use super::What;
 use super::claim::ClaimSeen;
 use super::workload::Pairs;
 use crate::domain::keys;
-use crate::store::decode::Whole;
+use crate::store::decode::Bounded;
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
 
@@ -19,7 +19,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "",
         "services",
         "Service",
-        Decode::Whole(|object| Some(What::Service(Box::new(service(object))))),
+        Decode::Bounded(|object| Some(What::Service(Box::new(service(object))))),
     )
 };
 
@@ -93,13 +93,15 @@ fn selector(spec: &Value) -> Option<Pairs> {
     Some(Pairs::of_texts(Vec::into_iter(labels?)))
 }
 
-fn service(object: Whole) -> ServiceSeen {
+fn service(object: Bounded) -> ServiceSeen {
     let claim = ClaimSeen::of(&object.metadata);
     let card_port = object.metadata.annotation(keys::ANNOTATION_CARD_PORT).and_then(|port| port.parse::<u16>().ok());
     let card_port = card_port.filter(|port| *port > 0);
-    let (ports, selector) = object.spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
+    // One that is larger than anybody's leads nowhere: a part of it would be another.
+    let spec = object.spec.map(|spec| spec.into_value().unwrap_or_default());
+    let (ports, selector) = spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
     let ours = claim.controller.as_ref().is_some_and(|owner| owner.agent_manager().is_some());
-    let spec = object.spec.filter(|_| ours).map(|spec| {
+    let spec = spec.filter(|_| ours).map(|spec| {
         let kept = ["ports", "selector", "type"].into_iter();
         Arc::new(Value::Object(kept.filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect()))
     });

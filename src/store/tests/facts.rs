@@ -98,6 +98,27 @@ fn ports_and_labels_of_a_pod_and_of_a_service_are_bounded() {
     assert_eq!(seen.selector, None, "a part of a selector selects more");
 }
 
+/// Of nothing but small parts, which as a tree are fifty times as large: of what may be written in one namespace, one would fill a process.
+#[test]
+fn a_policy_or_service_that_is_larger_than_anybodys_is_known_and_its_spec_is_not_built() {
+    let rules = |count: usize| vec![json!({"from": [{"podSelector": {}}]}); count];
+    let policy = |count: usize| {
+        let object = json!({"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": rules(count)}});
+        match kept(Kind::NetworkPolicy, &object) {
+            Some(What::NetworkPolicy(seen)) => (seen.spec.is_some(), seen.over),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([policy(1), policy(500)], [(true, None); 2]);
+    assert_eq!([policy(1_000), policy(10_000)], [(false, Some(Over::Size)); 2], "as far as it is read, and beyond");
+    let ports = |count: usize| -> Vec<_> {
+        (1..=count).map(|port| json!({"port": port, "name": format!("p{port}")})).collect()
+    };
+    let of = |count: usize| service(json!({"selector": {"a": "1"}, "ports": ports(count)}));
+    assert!(of(100).selector.is_some() && !of(100).ports.is_empty());
+    assert_eq!(of(10_000), ServiceSeen::default(), "a part of it would be another");
+}
+
 #[test]
 fn a_service_leads_to_a_number_or_to_a_name() {
     let seen = service(json!({"selector": {"b": "2", "a": "1"}, "ports": [

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use super::protocol::{Answer, Notes, SOURCE, notes_of, scripted};
 use crate::cluster::keeper::{Keeper, Keeps};
 use crate::cluster::watch::{WatchError, Watching};
@@ -241,6 +243,46 @@ async fn a_page_waits_for_its_turn_also_after_a_watch_that_ended_in_silence() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     task.abort();
     assert_eq!((before, asked.lock().len()), (2, 4), "others had both turns, and then nobody");
+}
+
+/// A sink whose pages are read in turns.
+struct InTurn(Arc<Semaphore>);
+
+impl Sink for InTurn {
+    fn pages(&self) -> Option<Arc<Semaphore>> {
+        Some(self.0.clone())
+    }
+    fn listed(&mut self) {}
+    fn alive(&mut self) {}
+    fn reach(&mut self, _: Reach) {}
+    fn failed(&mut self, _: &WatchError) {}
+    fn recovered(&mut self) {}
+}
+
+/// At a start all kinds are listed at once: what is held of them at a time is bounded, and a watch that runs, or one that failed, keeps nobody waiting.
+#[tokio::test(start_paused = true)]
+async fn pages_of_other_kinds_are_read_in_turns_which_nobody_keeps() {
+    let script = vec![
+        Answer::Page(&[("a", 4)], 5, true),
+        Answer::Page(&[("b", 4)], 5, false),
+        Answer::Events(&[("ERROR", "too old", 410)]),
+        Answer::Fails(500),
+        Answer::Page(&[("a", 4)], 6, false),
+        Answer::Stuck(&[]),
+    ];
+    let ((client, asked), turns) = (scripted(script), Arc::new(Semaphore::new(1)));
+    let mut sink = InTurn(turns.clone());
+    let taken = turns.clone().acquire_owned().await.unwrap();
+    let task = tokio::spawn(async move {
+        run((client, Watching::default()), &DEPLOYMENTS, None, (&keeper(), &mut sink)).await;
+    });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(asked.lock().len(), 0, "somebody else reads a page");
+    drop(taken);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(asked.lock().len(), 6, "two pages, a watch, a list that failed, one that did not, and a watch");
+    assert_eq!(turns.available_permits(), 1, "while it watches, others read");
+    task.abort();
 }
 
 /// Nothing but silence does not count as being heard of; a bookmark does.

@@ -79,6 +79,7 @@ fn outlet(room: &Arc<Mutex<Room>>, at: usize) -> Outlet {
         metrics,
         room: Some(room.clone()),
         reading_anew: ReadingAnew::default(),
+        pages: None,
     }
 }
 
