@@ -1,11 +1,10 @@
 //! Kubernetes quantities: the amount behind `100m` or `64Mi`.
 
+/// What a suffix divides by: a thousandth has no exact number to multiply with, and `72m` is to be what `0.072` is.
+const PARTS: [(&str, f64); 3] = [("n", 1e9), ("u", 1e6), ("m", 1e3)];
 /// What a suffix multiplies with.
-const SUFFIXES: [(&str, f64); 16] = [
+const SUFFIXES: [(&str, f64); 13] = [
     ("", 1.0),
-    ("n", 1e-9),
-    ("u", 1e-6),
-    ("m", 1e-3),
     ("k", 1e3),
     ("M", 1e6),
     ("G", 1e9),
@@ -29,17 +28,19 @@ pub fn quantity(text: &str) -> Option<f64> {
     let digits = unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());
     let (mantissa, suffix) = unsigned.split_at(digits);
     let number = mantissa.parse::<f64>().ok().filter(|_| mantissa.matches('.').count() <= 1)?;
-    let scale = match SUFFIXES.iter().find(|(name, _)| *name == suffix) {
-        Some((_, scale)) => *scale,
-        None => exponent(suffix)?,
+    let named = |table: &[(&str, f64)]| table.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
+    let amount = match (named(&SUFFIXES), named(&PARTS)) {
+        (Some(scale), _) => number * scale,
+        (None, Some(parts)) => number / parts,
+        (None, None) => exponent(suffix, number)?,
     };
-    let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
-    Some(sign * number * scale)
+    Some(if text.starts_with('-') { -amount } else { amount })
 }
 
-fn exponent(suffix: &str) -> Option<f64> {
+fn exponent(suffix: &str, number: f64) -> Option<f64> {
     let power = suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok()?;
-    Some(10_f64.powi(power)).filter(|scale| scale.is_finite())
+    let scale = 10_f64.powi(power.saturating_abs());
+    if power < 0 { Some(number / scale) } else { scale.is_finite().then_some(number * scale) }
 }
 
 #[cfg(test)]
@@ -56,8 +57,17 @@ mod tests {
             (".5", 0.5),
             ("1e3", 1000.0),
             ("2E", 2e18),
+            ("5e-1", 0.5),
+            ("-5m", -0.005),
         ] {
             assert_eq!(quantity(text), Some(amount), "{text}");
+        }
+        // Two spellings of one amount are one amount.
+        for thousandths in 1..20_000 {
+            let (short, long) =
+                (format!("{thousandths}m"), format!("{}.{:03}", thousandths / 1000, thousandths % 1000));
+            assert_eq!(quantity(&short), quantity(&long), "{short}");
+            assert_eq!(quantity(&format!("{thousandths}e-3")), quantity(&long), "{short}");
         }
         for text in
             ["", "Mi", "1 Mi", "1mi", "1MB", "1.2.3", "e3", "1e", "0x10", "--1", "1Kii", "ten", "NaN", "inf", "1e999"]

@@ -28,7 +28,7 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let full = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
-        full.parse().map(Address).map_err(|_| format!("{text} is not an address; use HOST:PORT or :PORT"))
+        full.parse().map(Address).map_err(|_| format!("{text} is not an address; use IP:PORT or :PORT"))
     }
 }
 

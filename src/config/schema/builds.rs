@@ -9,6 +9,7 @@ use super::{quantity, read};
 use crate::api::syntax;
 use crate::api::yaml::kind;
 use crate::domain::suggest::nearest;
+use crate::domain::userinfo::without_userinfo;
 use crate::workloads::settings::{Lockdown, Takeover};
 
 type Read<T> = Result<T, Problem>;
@@ -124,8 +125,8 @@ pub(super) fn environment(value: &Value) -> Read<BTreeMap<String, String>> {
             return Err("contains a control character".to_owned());
         }
         // Everybody who may read a PipelineRun reads it.
-        if text.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@')))
-        {
+        let has_user = |(_, rest): (&str, &str)| rest.split('/').next().is_some_and(|host| host.contains('@'));
+        if text.split_once("://").is_some_and(has_user) || without_userinfo(text) != text {
             return Err(
                 "contains a user or password, which every PipelineRun would show; use a proxy without".to_owned()
             );

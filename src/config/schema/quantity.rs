@@ -1,5 +1,7 @@
 //! Resource requirements: what they must be, and how layers of them merge.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use super::walk::{Problem, Step};
@@ -85,12 +87,24 @@ pub(super) fn conflict(requirements: &Value) -> Option<String> {
             });
         };
         let (requested_amount, limit_amount) = (quantity(requested.as_str()?)?, quantity(limit.as_str()?)?);
-        if requested_amount > limit_amount {
-            return Some(format!("requests.{name} {requested} is more than limits.{name} {limit}"));
+        match compared(requested_amount, limit_amount) {
+            Ordering::Greater => Some(format!("requests.{name} {requested} is more than limits.{name} {limit}")),
+            Ordering::Less if is_lent_once(name) => {
+                Some(format!("requests.{name} {requested} is less than limits.{name} {limit}, and has to be the same"))
+            }
+            Ordering::Less | Ordering::Equal => None,
         }
-        (is_lent_once(name) && requested_amount < limit_amount)
-            .then(|| format!("requests.{name} {requested} is less than limits.{name} {limit}, and has to be the same"))
     })
+}
+
+/// One amount may be spelled in two ways (`72m`, `0.072`), which differ in the last digit once they are read.
+fn compared(one: f64, other: f64) -> Ordering {
+    let slack = other.abs() * 1e-12;
+    match one - other {
+        difference if difference > slack => Ordering::Greater,
+        difference if difference < -slack => Ordering::Less,
+        _ => Ordering::Equal,
+    }
 }
 
 /// Huge pages, and what is not Kubernetes' own: the API server wants request and limit to be one amount.

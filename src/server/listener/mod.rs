@@ -110,12 +110,14 @@ impl Limits {
         Self { connections: 512, memory: 16 * 1024 * 1024, body_size: 0, streams: 8, ..Self::default() }
     }
 
-    /// These limits in a process that may open `descriptors` files: connections take no more than half of them, so that
-    /// watches, files and the admin port are never out of descriptors.
+    /// These limits in a process that may open `descriptors` files: the connections of the webhook take no more than half of them, and those
+    /// of the other ports as much less as they are fewer, so that however full all of them are, watches and files are never out of descriptors.
     #[must_use]
     pub fn within(mut self, descriptors: u64) -> Self {
         let half = usize::try_from(descriptors / 2).unwrap_or(usize::MAX);
-        self.connections = self.connections.min(half.max(1));
+        let fewer = Self::default().connections / self.connections.max(1);
+        let part = half / fewer.max(1);
+        self.connections = self.connections.min(part.max(1));
         self
     }
 }

@@ -247,6 +247,17 @@ fn b1_connections_leave_half_of_the_descriptors_to_others() {
     assert_eq!(Limits::default().within(0).connections, 1);
 }
 
+/// Callers of the catalogue are tenants: who fills that port takes no descriptor from watches, whatever else is full.
+#[test]
+fn b1_all_ports_together_leave_a_quarter_of_the_descriptors_to_watches_and_files() {
+    for descriptors in [64, 1024, 4096, 1 << 20] {
+        let ports = [Limits::default(), Limits::catalogue(), Limits::admin(), Limits::admin()];
+        let taken: usize = ports.map(|limits| limits.within(descriptors).connections).iter().sum();
+        assert!(taken as u64 <= descriptors / 4 * 3, "{taken} of {descriptors}");
+    }
+    assert_eq!(Limits::catalogue().within(1 << 20), Limits::catalogue());
+}
+
 #[tokio::test(start_paused = true)]
 async fn b6_accepting_backs_off_when_descriptors_run_out_and_recovers() {
     let running = start(Limits::default());

@@ -30,6 +30,10 @@ const LOOKS_AGAIN: Duration = Duration::from_millis(20);
 const OBJECT: usize = 640;
 /// What a member or an element takes, with what is allocated for it.
 const MEMBER: usize = 192;
+/// What a list takes besides: room for its first four elements, however few it has.
+const LIST: usize = 144;
+/// Levels that any reader of JSON here goes down.
+const LEVELS: usize = 128;
 
 /// A refusal that is not given yet, since it may be over in a moment.
 struct Pending {
@@ -217,16 +221,21 @@ impl Review {
 fn tree_size(text: &[u8]) -> usize {
     /// Counts of so many bytes fit into one, so that the compiler counts many bytes at once.
     const PIECE: usize = 255;
-    let (mut objects, mut members) = (0, 0);
+    let (mut objects, mut lists, mut members) = (0, 0, 0);
     for piece in text.chunks(PIECE) {
-        let (mut braces, mut commas) = (0_u8, 0_u8);
+        let (mut braces, mut brackets, mut commas) = (0_u8, 0_u8, 0_u8);
         for byte in piece {
             braces += u8::from(*byte == b'{');
+            brackets += u8::from(*byte == b'[');
             commas += u8::from(*byte == b',');
         }
-        (objects, members) = (objects + usize::from(braces), members + usize::from(commas));
+        objects += usize::from(braces);
+        lists += usize::from(brackets);
+        members += usize::from(commas);
     }
-    text.len() + OBJECT * objects + MEMBER * members
+    // Between two commas a list can only begin within the one before it: what is deeper than anybody reads makes no tree.
+    let lists = lists.min(LEVELS * (members + 1));
+    text.len() + OBJECT * objects + LIST * lists + MEMBER * members
 }
 
 fn cut(text: &str) -> &str {

@@ -31,12 +31,17 @@ fn what_is_decided_about_builds_and_agents() {
     }
     assert!(settings("builds: {pipelineNamespaces: [shared, other]}").allows_pipeline_namespace("shared", "team1"));
     assert_eq!(settings("builds: {trustBundle: corporate-ca}").trust_bundle.as_deref(), Some("corporate-ca"));
+    let author =
+        settings("builds: {environment: {GIT_AUTHOR_EMAIL: bot@example.com, GOSUMDB: sum.golang.org}}").environment;
+    assert_eq!(author.len(), 2, "an address of mail is no credential");
     let proxy = settings("builds: {environment: {HTTPS_PROXY: 'http://proxy:3128', NO_PROXY: .svc}}").environment;
     assert_eq!(proxy.get("HTTPS_PROXY").map(String::as_str), Some("http://proxy:3128"));
     assert_eq!(settings("builds: {nodeSelector: {pool: builds}}").node_selector.len(), 1);
     assert_eq!(settings("builds: {tolerations: [{key: builds, operator: Exists}]}").tolerations.len(), 1);
     let resources = settings("builds: {resources: {limits: {memory: 4Gi, cpu: 2}}}").resources.unwrap();
     assert_eq!(resources.to_string(), r#"{"limits":{"cpu":"2","memory":"4Gi"}}"#);
+    let spelled = settings("builds: {resources: {limits: {cpu: 0.072}, requests: {cpu: 72m}}}").resources.unwrap();
+    assert_eq!(spelled["requests"]["cpu"], "72m", "one amount in two spellings is no more than itself");
     for (text, seen, openshift) in [
         ("{}", true, true),
         ("{}", false, false),
@@ -55,6 +60,15 @@ fn settings_of_builds_that_cannot_be_are_refused_by_path() {
         (
             "builds: {environment: {HTTP_PROXY: 'http://me:secret@proxy'}}",
             "builds.environment.HTTP_PROXY: contains a user",
+        ),
+        // Without a scheme, and behind another address: curl, git and Go take both for a login.
+        (
+            "builds: {environment: {HTTPS_PROXY: 'me:secret@proxy:3128'}}",
+            "builds.environment.HTTPS_PROXY: contains a user",
+        ),
+        (
+            "builds: {environment: {GOPROXY: 'https://proxy.example,https://me:secret@goproxy'}}",
+            "builds.environment.GOPROXY: contains a user",
         ),
         ("builds: {environment: {A: 1}}", "put it in quotes"),
         ("builds: {environment: {a-b: x}}", "builds.environment.a-b: is not the name"),

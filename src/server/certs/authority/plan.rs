@@ -315,7 +315,8 @@ fn signer<A: Authority>(facts: &Facts<'_, A>) -> Option<A> {
     if let Some(wanted) = wanted {
         let root = wanted.root();
         let other = root.fingerprint != leaf.issuer.root().fingerprint;
-        let trusted = facts.trust.settled(&[root.fingerprint], facts.lifetimes.settle, now);
+        // Somebody's own may begin later, as a clock that is ahead makes it: until then nobody accepts what it signs.
+        let trusted = now >= root.not_before && facts.trust.settled(&[root.fingerprint], facts.lifetimes.settle, now);
         if other && (trusted || now >= leaf.not_after) {
             return Some(wanted.clone());
         }

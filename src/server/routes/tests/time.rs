@@ -182,6 +182,16 @@ async fn mend_04_a_review_whose_tree_there_is_no_room_for_is_refused_before_it_i
     assert_eq!(fixture.review(body(&long).into_bytes()).await["status"]["code"], 400, "text alone makes no tree");
     let advised = advised(&fixture, body(&dense(6 * 1024 * 1024)).as_bytes()).await;
     let_through(&advised, Reason::Overloaded);
+
+    // A list within a list needs neither a brace nor a comma, and takes room for four elements all the same.
+    let nested = format!("{}0{},", "[".repeat(60), "]".repeat(60));
+    let nested = |bytes: usize| nested.repeat(bytes / nested.len()).trim_end_matches(',').to_owned();
+    let refused = fixture.review(body(&nested(6 * 1024 * 1024)).into_bytes()).await;
+    assert_eq!((&refused["uid"], &refused["status"]["code"]), (&json!("u-1"), &json!(429)));
+    let read = fixture.review(body(&nested(128 * 1024)).into_bytes()).await;
+    assert_eq!(read["status"]["code"], 400, "one that fits is read");
+    let letters = format!("\"{}\"", "[".repeat(6 * 1024 * 1024));
+    assert_eq!(fixture.review(body(&letters).into_bytes()).await["status"]["code"], 400, "nor do brackets in a text");
 }
 
 /// A Pod whose Job becomes known while its review is decided is let in; one whose Job never does is refused, half a second later.

@@ -208,6 +208,23 @@ fn c4_a_replaced_secret_is_used_once_it_is_trusted() {
     }
 }
 
+/// Made by hand on a machine whose clock is ahead, or to begin tomorrow: trusted everywhere, and yet nobody accepts what it signs.
+#[test]
+fn c5_somebody_s_authority_that_is_not_valid_yet_signs_nothing_while_there_is_something_better() {
+    let theirs = Fake(Root { not_before: DAY + 1_000, ..authority(9, 0).root() });
+    let mut world = World::steady(DAY);
+    world.secret = Secret::Present(Content { ours: false, ..content(Ok(theirs)) });
+    world.trusted.push((theirs, DAY - 10_000));
+    assert_eq!(world.plan(), (KEEP, None, None));
+    world.now = DAY + 1_000;
+    assert_eq!(world.plan(), (KEEP, Some(theirs), None), "from its first moment on");
+    world.now = DAY;
+    world.leaf.as_mut().unwrap().not_after = DAY;
+    assert_eq!(world.plan(), (KEEP, Some(theirs), None), "an expired leaf is no better");
+    world.leaf = None;
+    assert_eq!(world.plan().1, Some(theirs), "and neither is none");
+}
+
 #[test]
 fn a_foreign_secret_is_never_written() {
     let theirs = authority(9, 0);
