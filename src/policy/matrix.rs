@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::policy::address::Family;
+use crate::policy::address::{Block, Family};
 use crate::policy::network_policy::{Addresses, Direction, Peer};
 use crate::policy::pod::{Judged, Pod};
 use crate::policy::ports::{PortSet, Protocol};
@@ -249,7 +249,7 @@ impl Matrix {
 pub enum Group {
     /// Pods that whoever asks calls by that number.
     Pods(usize),
-    /// A block of addresses that a policy of either world names, by its place in [`Differences::blocks`].
+    /// Addresses that no policy of either world tells apart, by their place in [`Differences::blocks`].
     Block(usize),
     /// Addresses outside of the cluster that no policy names but as one of all.
     Outside(Family),
@@ -277,7 +277,8 @@ pub struct Difference {
 pub struct Differences {
     /// What differs, or does not, from the first group to the second.
     pub of: BTreeMap<(Group, Group), Difference>,
-    /// The blocks of addresses that policies name, but for those of all addresses.
+    /// Every block of addresses that policies name, as what is let through or as an exception, less those that are named within it; but for those of
+    /// all addresses.
     pub blocks: Vec<Addresses>,
     /// Pods of each group that nothing is said about.
     pub unjudged: BTreeMap<usize, usize>,
@@ -429,25 +430,42 @@ impl Sum {
     }
 }
 
-/// The blocks that policies of either world name, but for those of all addresses.
+/// The blocks that policies of either world name, exceptions among them, each less those within it: of two addresses of one no policy says anything
+/// different, so that one of them speaks for all. Those of all addresses are left out.
 fn blocks(before: &World, after: &World) -> Vec<Addresses> {
-    let named: BTreeSet<_> = [before, after].iter().flat_map(|world| asked(world).1).cloned().collect();
-    named.into_iter().filter(|block| !Family::ALL.iter().any(|&family| block.are_all_of(family))).collect()
+    let mut named: BTreeSet<Block> = BTreeSet::new();
+    for addresses in [before, after].into_iter().flat_map(|world| asked(world).1) {
+        named.insert(addresses.block);
+        named.extend(&addresses.except);
+    }
+    // Blocks are apart or within each other, and in this order each comes before those within it.
+    let mut all: Vec<Addresses> = Vec::with_capacity(named.len());
+    let mut around: Vec<usize> = Vec::new();
+    for block in named {
+        while around.last().is_some_and(|&at| !block.is_within(all[at].block)) {
+            around.pop();
+        }
+        if let Some(&at) = around.last() {
+            all[at].except.push(block);
+        }
+        around.push(all.len());
+        all.push(Addresses { block, except: Vec::new() });
+    }
+    all.retain(|one| !Family::ALL.iter().any(|&family| one.are_all_of(family)));
+    all
 }
 
-/// An address of a block that is in none of its exceptions; `None` when none was found soon.
+/// The first address of a block that is in none of its exceptions; `None` where they leave none.
 #[must_use]
 pub fn first_of(addresses: &Addresses) -> Option<std::net::IpAddr> {
+    let mut holes: Vec<Block> = addresses.except.clone();
+    holes.sort_unstable();
     let mut at = addresses.block.first();
-    for _ in 0..=addresses.except.len() {
-        if addresses.contain(at) {
-            return Some(at);
-        }
-        let around = addresses.except.iter().filter(|except| except.contains(at)).max_by_key(|except| except.last())?;
-        at = crate::policy::address::next(around.last())?;
-        if !addresses.block.contains(at) {
-            return None;
+    // In this order none that was passed holds an address behind it.
+    for hole in holes {
+        if hole.contains(at) {
+            at = crate::policy::address::next(hole.last())?;
         }
     }
-    None
+    addresses.block.contains(at).then_some(at)
 }

@@ -105,7 +105,7 @@ pub enum Peer {
 pub struct Addresses {
     /// The block.
     pub block: Block,
-    /// Blocks within it that do not belong.
+    /// Blocks within it that do not belong: in their order, and none within another.
     pub except: Vec<Block>,
 }
 
@@ -113,7 +113,10 @@ impl Addresses {
     /// Whether the address, as [`crate::policy::address::read`] makes it, is among them.
     #[must_use]
     pub fn contain(&self, address: std::net::IpAddr) -> bool {
-        self.block.contains(address) && !self.except.iter().any(|except| except.contains(address))
+        // The last of those that begin before the address decides: they are apart from each other.
+        let begun = self.except.partition_point(|except| except.first() <= address);
+        let is_excepted = begun.checked_sub(1).is_some_and(|last| self.except[last].contains(address));
+        self.block.contains(address) && !is_excepted
     }
 
     /// Whether they are, but for exceptions, every address of a family.

@@ -280,6 +280,9 @@ impl Work {
             }
             self.ops.extend(taken_over(subject, claim));
         }
+        if own.kind == Kind::Service {
+            self.ops.extend(seen.and_then(|seen| released(own, claim, seen)));
+        }
         self.ops.push(op);
         self.note.sent.push_str(&own.digest);
         self.ops.extend(told(subject, own.kind, claim, image));
@@ -302,7 +305,7 @@ impl Work {
             self.ops.push(delete((Kind::Service, &subject.made), uid));
         }
         for (other, claim) in subject.others.iter().zip(&claims.others) {
-            let left = subject.look.as_ref().is_some_and(|look| look.leaves == Some(other.kind));
+            let left = subject.look.as_ref().is_some_and(|look| look.is_left(other.kind));
             let is_wanted = left || wanted.others.iter().any(|own| own.kind == other.kind);
             if let (false, Claim::Ours(uid)) = (is_wanted, claim) {
                 self.ops.push(delete((other.kind, &other.key), uid));
@@ -505,6 +508,20 @@ fn taken_over(subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
         set(format!("{entry}/operation"), "Apply"),
     ]);
     Some(Op::Edit { kind: Kind::Deployment, key: subject.made.clone(), operations })
+}
+
+/// What others have written on a Service of ours before our first apply is nobody's from then on. A port that another manager owns as well would stay
+/// when it is wanted no more, and the API server takes no second one of its name.
+fn released(own: &Own, claim: Claim<'_>, seen: &ClaimSeen) -> Option<Op> {
+    let Claim::Ours(uid) = claim else { return None };
+    if seen.fields.is_some() {
+        return None;
+    }
+    let operations = json!([
+        {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "add", "path": "/metadata/managedFields", "value": [{}]},
+    ]);
+    Some(Op::Edit { kind: own.kind, key: own.key.clone(), operations })
 }
 
 /// Adds our finalizer, or takes it away: metadata only, so that the spec stays as it was written.

@@ -64,7 +64,8 @@ pub(super) fn goes_on(subject: &Subject<'_>) -> (bool, bool) {
     let rollout = subject.deployment.map(|deployment| deployment.seen.rollout).filter(|_| took);
     match rollout {
         Some(rollout) if rollout.deadline_exceeded && rollout.is_observed() => (true, true),
-        Some(rollout) => (!rollout.is_complete(), false),
+        // What somebody holds still replaces no Pod, and keeps no place.
+        Some(rollout) => (!rollout.is_complete() && !rollout.paused, false),
         None => (false, false),
     }
 }

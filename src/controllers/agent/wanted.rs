@@ -15,7 +15,7 @@ use crate::api::digest;
 use crate::api::json::without_nulls;
 use crate::controllers::scaffold::plan::{Op, UNMADE};
 use crate::domain::keys;
-use crate::store::{Key, Kind};
+use crate::store::{AgentDeploymentSeen, Key, Kind};
 use crate::workloads::workload;
 
 /// One object as it is wanted.
@@ -70,6 +70,10 @@ impl Wanted {
         {
             request.selector = selector.clone();
         }
+        if request.replicas.is_none() && is_scaled_by_others(subject) {
+            let own = subject.own_deployment().filter(|own| owns_replicas(own));
+            request.replicas = ours.filter(|_| own.is_some()).map(|found| found.seen.rollout.wanted);
+        }
         let mut rendered = workload::render(&request, image, subject.settings().openshift);
         let template = &mut rendered.deployment["spec"]["template"];
         let carried = carried(subject, ours.map(|found| found.seen), template)?;
@@ -100,6 +104,19 @@ impl Wanted {
             labels.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
         texts.collect()
     }
+}
+
+/// Whether somebody else decides how many Pods there are.
+fn is_scaled_by_others(subject: &Subject<'_>) -> bool {
+    subject.seen.annotations.get(keys::ANNOTATION_REPLICAS_EXTERNAL).is_some_and(|value| value == "true")
+}
+
+/// Whether the number of Pods is ours alone, because nobody has written one since we did, or an earlier operator whose fields become ours. A field
+/// that its only owner leaves out goes, and the API server puts 1 in its place: until somebody else writes a number, the last one stays.
+fn owns_replicas(own: &AgentDeploymentSeen) -> bool {
+    let Some(fields) = own.fields.as_deref() else { return own.written_before.is_some() };
+    let fields: Option<Value> = serde_json::from_str(fields).ok();
+    fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())
 }
 
 impl Own {

@@ -76,9 +76,10 @@ pub(super) fn touched(name: &str) -> Vec<Key> {
     Which::ALL.into_iter().filter_map(of_one).flatten().collect()
 }
 
-/// Whether the one beside a NetworkPolicy is there, and ours. Where the definition went, they went with it.
+/// Whether the one beside a NetworkPolicy is there, and ours. Where the definition went, they went with it; where they cannot be read any more, what
+/// was read last is there.
 pub(super) fn stands(store: &Store, namespace: &str, beside: &str) -> bool {
-    if store.reach(Kind::ClusterNetworkPolicy) != Reach::Listed {
+    if store.reach(Kind::ClusterNetworkPolicy) == Reach::Absent {
         return false;
     }
     let which = Which::ALL.into_iter().find(|which| which.beside() == beside);

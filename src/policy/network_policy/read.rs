@@ -169,7 +169,8 @@ impl Reader {
         let except = list.iter().enumerate().map(|(i, one)| block(Some(one), format!("{at}.except[{i}]")));
         let mut except = except.collect::<Result<Vec<_>, _>>()?;
         except.sort_unstable();
-        except.dedup();
+        // Each comes before those within it.
+        except.dedup_by(|one, before| one.is_within(*before));
         Ok(Addresses { block: block(get("cidr"), format!("{at}.cidr"))?, except })
     }
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::policy::address::{Family, read};
 use crate::policy::matrix::{Differences, Group, Matrix};
 use crate::policy::network_policy::Direction;
 use crate::policy::openings::openings;
@@ -201,6 +202,33 @@ proptest! {
         }
     }
 
+    /// An address that is no Pod's belongs to one group, and what is opened or cut of it is what is said of that one: a block that another one
+    /// narrows, or of which an exception is taken, speaks for none of these.
+    #[test]
+    fn no_difference_of_an_address_is_overlooked(before in policies(), after in policies()) {
+        let (before, after) = (of(&before), of(&after));
+        let group: Vec<usize> = (0..before.pods().len()).collect();
+        let differences = Differences::between(&before, &after, &group, &BTreeSet::from([0]));
+        for text in ["10.0.0.0", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.9.0.1", "192.0.2.1", "fd00::9", "fd00:1::"] {
+            let address = read(text).unwrap();
+            let within: Vec<_> = (0..differences.blocks.len()).filter(|&at| differences.blocks[at].contain(address)).collect();
+            prop_assert!(within.len() < 2, "{text}: {:?}", differences.blocks);
+            let own = within.first().map_or(Group::Outside(Family::of(address)), |&at| Group::Block(at));
+            for sends in [true, false] {
+                let ports = |world: &World| {
+                    let (pod, other) = (Party::Pod(&world.pods()[0]), Party::Address(address));
+                    let found = if sends { reach(world, pod, other) } else { reach(world, other, pod) };
+                    found.ports().unwrap()
+                };
+                let (was, is) = (ports(&before), ports(&after));
+                let key = if sends { (Group::Pods(0), own) } else { (own, Group::Pods(0)) };
+                let found = &differences.of[&key];
+                prop_assert_eq!(&found.cut, &was.without(&is), "{} {}", text, sends);
+                prop_assert_eq!(&found.opened, &is.without(&was), "{} {}", text, sends);
+            }
+        }
+    }
+
     /// A policy for which no opening is named opens nothing for that agent: neither to the Pods that are there nor to others.
     #[test]
     fn no_opening_is_overlooked(ours in spec(), theirs in spec()) {
@@ -230,7 +258,7 @@ proptest! {
 fn opens(worlds: (&World, &World), direction: Direction, agent: usize, peer: usize) -> bool {
     let side = |world: &World| {
         let (own, other) = (&world.pods()[agent], &world.pods()[peer]);
-        let families = [None, Some(crate::policy::address::Family::V4), Some(crate::policy::address::Family::V6)];
+        let families = [None, Some(Family::V4), Some(Family::V6)];
         families.map(|family| crate::policy::side::judge(world, direction, own, Party::Pod(other), family).ports)
     };
     side(worlds.0).iter().zip(side(worlds.1)).any(|(alone, beside)| !beside.is_within(alone))

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::policy::address::{self, Family};
-use crate::policy::matrix::Matrix;
+use crate::policy::matrix::{Differences, Group, Matrix};
 use crate::policy::reach::NotJudged;
 
 /// Three Pods in two namespaces, and policies of namespace `a`.
@@ -201,5 +201,39 @@ fn addresses_outside_are_let_through_by_blocks_and_by_rules_for_everybody() {
         let address = Party::Address(address::read("192.0.2.1").unwrap());
         let all = |to: Party<'_>| reach(&world, from, to).ports().unwrap().is_all();
         assert_eq!((all(address), all(Party::Outside(Family::V4))), (named, outside), "{egress}");
+    }
+}
+
+/// An exception, and a smaller block in place of a larger one, cut what their first address does not show.
+#[test]
+fn what_is_cut_of_a_block_is_said_of_what_is_left_of_it() {
+    let block = |cidr: &str| json!({"ipBlock": {"cidr": cidr}});
+    let less = |cidr: &str, except: Value| json!({"ipBlock": {"cidr": cidr, "except": except}});
+    for (was, is, wanted) in [
+        (block("0.0.0.0/0"), less("0.0.0.0/0", json!(["169.254.169.254/32"])), vec!["169.254.169.254/32"]),
+        (block("10.0.0.0/8"), block("10.0.0.0/16"), vec!["10.0.0.0/8 except 10.0.0.0/16"]),
+        (
+            less("10.0.0.0/8", json!(["10.1.0.0/16", "10.1.2.0/24"])),
+            less("10.0.0.0/8", json!(["10.0.0.0/9"])),
+            vec!["10.0.0.0/9 except 10.1.0.0/16"],
+        ),
+        (
+            block("fd00::/16"),
+            less("fd00::/16", json!(["fd00::/17", "fd00:8000::/17"])),
+            vec!["fd00::/17", "fd00:8000::/17"],
+        ),
+    ] {
+        let world =
+            |to: &Value| with(&[json!({"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"to": [to]}]})]);
+        let group: Vec<usize> = (0..3).collect();
+        let differences = Differences::between(&world(&was), &world(&is), &group, &[0].into());
+        let cut = differences.of.iter().filter(|(_, difference)| !difference.cut.is_empty());
+        let cut: Vec<String> = cut
+            .filter_map(|((from, to), _)| match (from, to) {
+                (Group::Pods(0), Group::Block(at)) => Some(differences.blocks[*at].to_string()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(cut, wanted, "{was} to {is}");
     }
 }

@@ -356,6 +356,22 @@ fn an_agent_whose_user_broke_it_holds_up_no_lock_down() {
     assert_eq!((bench.cluster.memory.failed(), bench.cluster.memory.rolling()), (0, 0));
 }
 
+/// A Deployment that somebody holds still replaces no Pod, however long: others do not wait for it.
+#[test]
+fn deployments_that_are_paused_hold_up_no_lock_down() {
+    let (mut bench, names) = to_be_locked_down();
+    assert_eq!(deployments(&bench.converge_with(&[&ROW])), 5);
+    let written = |name: &&String| {
+        let deployment = bench.object(Kind::Deployment, name);
+        deployment["metadata"]["annotations"]["kagenti.io/content-digest"].is_string()
+    };
+    let first: Vec<String> = names.iter().filter(written).cloned().collect();
+    for name in &first {
+        bench.edit(Kind::Deployment, name, json!({"spec": {"paused": true}}));
+    }
+    assert_eq!(deployments(&bench.converge_with(&[&ROW])), 5);
+}
+
 /// `beeai.takeover: lockdown` locks down what is there, a few Agents at a time; whoever waits says so.
 #[test]
 fn takeover_lockdown_rolls_what_is_there_a_few_at_a_time() {

@@ -110,6 +110,12 @@ impl Look {
         }
     }
 
+    /// Whether an object of that kind stays as it is although none is wanted: also a route for as long as routes cannot be read, since that says
+    /// nothing of whether one is wanted.
+    pub(in crate::controllers::agent) fn is_left(&self, kind: Kind) -> bool {
+        self.leaves == Some(kind) || (kind == Kind::HttpRoute && self.route == RouteWish::Unknown)
+    }
+
     fn made(&mut self, composed: Result<Composed, ComposeFault>) {
         match composed {
             Ok(composed) => {

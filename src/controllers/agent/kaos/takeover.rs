@@ -38,8 +38,10 @@ pub(super) fn is_before_us(subject: &Subject<'_>) -> bool {
 
 /// Whether it is to roll, though nobody has changed the object: then it takes its turn among all that roll.
 pub(super) fn inherits(subject: &Subject<'_>) -> Inherits {
+    // A status that was written while the first write of a change was refused says the present generation; the marks are of the one that was left.
     let told = subject.seen.status.get("observedGeneration").and_then(Value::as_i64);
-    let is_unchanged = told.is_none_or(|told| told == subject.seen.generation);
+    let left = marked(subject).and_then(|marked| marked.generation);
+    let is_unchanged = told.into_iter().chain(left).all(|known| known == subject.seen.generation);
     if is_before_us(subject) && is_unchanged { Inherits::Waits } else { Inherits::No }
 }
 
@@ -133,6 +135,10 @@ pub(super) fn condition(subject: &Subject<'_>, wanted: &Wanted) -> Option<Condit
             conditions::stored(list, TAKEOVER)?.get("message")?.as_str()?.to_owned()
         }
         (_, None) => return None,
+        (Leaves::Written, Some(compared)) if compared.counts.is_empty() => format!(
+            "Deployment {name} was made by the KAOS operator and was left as it is; what is wanted of it has changed since. Its Pods are replaced once \
+             that is written"
+        ),
         (Leaves::Written, Some(compared)) => {
             let more = compared.counts.len().saturating_sub(PATHS);
             let mut paths = compared.counts.iter().take(PATHS).cloned().collect::<Vec<_>>().join(", ");
@@ -173,9 +179,14 @@ pub(super) fn field(subject: &Subject<'_>, wanted: &Wanted) -> Option<Value> {
     };
     let changes: Arc<[String]> = if compared.counts.is_empty() { compared.later } else { compared.counts };
     let mut field = Map::new();
-    field.insert("generation".to_owned(), subject.seen.generation.into());
-    field.insert("template".to_owned(), short(&compared.wanted).into());
-    let configuration = configuration(wanted);
+    // A change that could not be written yet, or waits for its turn, is not forgotten: what was left first stays the measure until it is.
+    let present = subject.seen.generation;
+    let now = (present, short(&compared.wanted), configuration(wanted));
+    let then = marked(subject).filter(|_| is_changed(subject, wanted));
+    let (generation, template, configuration) =
+        then.map_or(now, |then| (then.generation.unwrap_or(present), then.template.to_owned(), then.configuration));
+    field.insert("generation".to_owned(), generation.into());
+    field.insert("template".to_owned(), template.into());
     if !configuration.is_empty() {
         field.insert("configuration".to_owned(), configuration.into());
     }

@@ -327,6 +327,26 @@ fn cases_122_to_124_127_and_128_routes_come_with_gateway_api() {
     assert_eq!(converge(&mut bench), []);
 }
 
+/// A right that is missing for a while, or an authorizer that is, says nothing of what is wanted: what leads there stays.
+#[test]
+fn case_127_a_route_stays_while_routes_cannot_be_read() {
+    let mut bench = bench(ROUTES);
+    made(&mut bench, Kind::ModelApi, "m", json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}));
+    converge(&mut bench);
+    let route = bench.object(Kind::HttpRoute, "modelapi-m");
+    bench.cluster.store.set_reach(Kind::HttpRoute, Reach::Unknown);
+    let ops = converge(&mut bench);
+    assert!(!ops.iter().any(|op| matches!(op, Op::Delete { .. })), "{ops:?}");
+    assert_eq!(condition(&bench, Kind::ModelApi, "m", "RouteAccepted"), "Unknown/GatewayApiAbsent");
+    bench.cluster.store.set_reach(Kind::HttpRoute, Reach::Listed);
+    assert_eq!(owns(&converge(&mut bench)), []);
+    assert_eq!(bench.object(Kind::HttpRoute, "modelapi-m"), route);
+    // One that is wanted no more goes.
+    bench.cluster.configure(&ROUTES.replace("enabled: true", "enabled: false"));
+    converge(&mut bench);
+    assert!(bench.find(Kind::HttpRoute, "modelapi-m").is_none());
+}
+
 /// The first operation of the next plan about ModelAPI `m` that applies an object of that kind, and the item.
 fn applies(bench: &Bench, kind: Kind) -> (Op, Item) {
     let item = Item { controller: MODEL_API_ROW.controller, key: Key::new(TEAM, "m") };

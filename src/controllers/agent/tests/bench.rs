@@ -321,7 +321,11 @@ impl Bench {
                     self.remove(*kind, &key.name);
                 } else {
                     let mark = object["metadata"]["labels"].get(keys::LABEL_POLICY_PARAMETER).cloned();
+                    let is_released = object["metadata"]["managedFields"] == json!([{}]);
                     let known = self.objects.get_mut(&(*kind, key.name.to_string())).unwrap();
+                    if is_released {
+                        known.fields.release();
+                    }
                     known.more["metadata"]["finalizers"] = finalizers;
                     if let Some(mark) = mark {
                         known.more["metadata"]["labels"] = json!({keys::LABEL_POLICY_PARAMETER: mark});

@@ -142,6 +142,11 @@ impl Fields {
         }
     }
 
+    /// An empty entry in place of all others: nobody owns anything.
+    pub(super) fn release(&mut self) {
+        self.managers.clear();
+    }
+
     /// Whoever had another value there loses the field.
     fn take(&mut self, values: &BTreeMap<Path, Value>) {
         for (path, value) in values {

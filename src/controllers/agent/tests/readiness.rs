@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::bench::{Bench, running};
 use crate::controllers::agent::plan::ROW;
+use crate::controllers::scaffold::plan::Op;
 use crate::store::Kind;
 
 #[test]
@@ -83,4 +84,38 @@ fn replicas_of_an_autoscaler_are_its_own() {
     bench.converge();
     assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["replicas"], 5);
     assert_eq!(bench.condition("weather", "Ready"), "True/DeploymentReady");
+}
+
+/// A field that its only owner leaves out goes, and 1 would come in its place: the number stays until somebody else writes one.
+#[test]
+fn replicas_that_are_handed_over_to_an_autoscaler_stay_until_it_writes_its_own() {
+    let mut bench = Bench::new();
+    bench.agent("weather", json!({"spec": {"replicas": 3}}));
+    bench.converge();
+    bench.rolled_out("weather");
+    bench.converge();
+    let external = json!({"metadata": {"annotations": {"agent.kagenti.dev/replicas-managed-externally": "true"}}});
+    bench.edit(Kind::Agent, "weather", external);
+    assert!(bench.converge().iter().all(|op| !matches!(op, Op::Own { .. })), "nothing is to be written for that");
+    let replicas = |bench: &Bench| bench.object(Kind::Deployment, "weather")["spec"]["replicas"].clone();
+    let image = |version: &str| json!({"spec": {"imageSource": {"image": format!("ghcr.io/acme/weather:{version}")}}});
+    // What is said of the number counts no more; everything else does.
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 1}}));
+    bench.edit(Kind::Agent, "weather", image("v2"));
+    bench.converge();
+    assert_eq!(
+        (replicas(&bench), &bench.container("weather", 0)["image"]),
+        (json!(3), &json!("ghcr.io/acme/weather:v2"))
+    );
+    bench.edit(Kind::Deployment, "weather", json!({"spec": {"replicas": 5}}));
+    bench.converge();
+    bench.edit(Kind::Agent, "weather", image("v3"));
+    bench.converge();
+    assert_eq!(
+        (replicas(&bench), &bench.container("weather", 0)["image"]),
+        (json!(5), &json!("ghcr.io/acme/weather:v3"))
+    );
+    assert_eq!(bench.converge(), []);
+    let contested = bench.reasons().iter().filter(|reason| **reason == "FieldsContested").count();
+    assert_eq!(contested, 0);
 }

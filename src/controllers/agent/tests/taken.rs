@@ -89,3 +89,24 @@ fn an_object_of_another_agent_of_that_name_is_foreign() {
         "the garbage collector takes the old one's first: {ops:#?}"
     );
 }
+
+/// The Go operator's entry of managed fields would keep a port that is wanted no more, beside the one of its name in its place: the API server refuses
+/// that.
+#[test]
+fn a_service_of_the_go_operator_loses_the_ports_that_are_wanted_no_more() {
+    let mut bench = Bench::new();
+    let owner = json!([{"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "name": "weather", "uid": "agents-weather",
+        "controller": true}]);
+    let port = |number: u16| json!([{"name": "http", "port": number, "targetPort": 8000, "protocol": "TCP"}]);
+    let spec = json!({"selector": {"app.kubernetes.io/name": "weather"}, "ports": port(8080), "clusterIP": "10.0.0.7"});
+    bench.edit(Kind::Service, "weather", json!({"metadata": {"ownerReferences": owner}, "spec": spec}));
+    bench.agent("weather", json!({}));
+    bench.converge();
+    assert_eq!(bench.object(Kind::Service, "weather")["spec"]["ports"], port(8080));
+    bench.edit(Kind::Agent, "weather", json!({"spec": {"servicePorts": port(9090)}}));
+    let ops = bench.converge();
+    assert!(!ops.iter().any(|op| matches!(op, Op::Edit { .. })), "once: {ops:#?}");
+    let spec = bench.object(Kind::Service, "weather")["spec"].clone();
+    assert_eq!((&spec["ports"], &spec["clusterIP"]), (&port(9090), &json!("10.0.0.7")), "and what was allocated stays");
+    assert_eq!(bench.converge(), []);
+}

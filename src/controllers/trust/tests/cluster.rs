@@ -63,6 +63,22 @@ fn where_it_is_not_served_nothing_of_it_is_written() {
     }
 }
 
+/// Nobody who is verified loses his label before what denies everybody without it is gone: that it cannot be read says not that it is.
+#[test]
+fn enforcement_does_not_end_while_what_stands_in_the_tier_cannot_be_read() {
+    let mut scene = served();
+    scene.level("enforced");
+    scene.settle();
+    scene.cluster.store.set_reach(Kind::ClusterNetworkPolicy, Reach::Unknown);
+    scene.level("off");
+    assert_eq!(scene.settle(), Vec::<String>::new());
+    assert!(scene.is_labelled("good-1") && scene.is_open("good"));
+    scene.cluster.store.set_reach(Kind::ClusterNetworkPolicy, Reach::Listed);
+    let written = scene.settle();
+    let (ours, deny) = (place(&written, &format!("delete {OURS}")), place(&written, "delete drawbridge-default-deny"));
+    assert!(ours < deny && deny < place(&written, "label good-1"), "{written:?}");
+}
+
 /// What an agent needs to prove itself is left to the NetworkPolicies.
 #[test]
 fn what_our_policies_let_through_is_left_to_them() {

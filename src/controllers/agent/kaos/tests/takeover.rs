@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{AGENT_ROW, IMAGES, Kind, Op, ROWS, agent, bench, condition, converge, hosted, running, status, variable};
+use super::{
+    AGENT_ROW, IMAGES, Item, Key, Kind, Op, ROWS, Reason, TEAM, agent, bench, condition, converge, hosted, running, s,
+    status, variable,
+};
 use crate::controllers::agent::tests::bench::Bench;
 
 /// Agents, and the Deployment of each as the Go operator leaves it: without our annotations, with its own hash, a variable twice and one that
@@ -97,6 +100,36 @@ fn ruling_21_a_field_that_was_not_acted_on_is_once_its_user_writes_it() {
     bench.edit(Kind::KaosAgent, "a", json!({"spec": {"container": {"image": "mine:1"}}}));
     assert_eq!(deployments(&converge(&mut bench)), 0);
     assert!(message(&bench, "a").contains("had no effect so far: containers[agent].image"), "{}", message(&bench, "a"));
+}
+
+/// Its status is written meanwhile, and says the generation that the write was refused for.
+#[test]
+fn ruling_21_a_change_that_is_refused_at_first_is_written_once_it_may_be() {
+    let mut bench = left_by_go(&["a"], "agent:1");
+    assert_eq!(deployments(&converge(&mut bench)), 0);
+    bench.edit(Kind::KaosAgent, "a", json!({"spec": {"container": {"image": "mine:1"}}}));
+    let item = Item { controller: AGENT_ROW.controller, key: Key::new(TEAM, "a") };
+    let planned = |bench: &Bench| {
+        let ops = bench.cluster.plan_at(AGENT_ROW, &item.key, bench.now).ops;
+        ops.into_iter().find(|op| matches!(op, Op::Own { kind: Kind::Deployment, .. }))
+    };
+    if planned(&bench).is_none() {
+        // It is read first.
+        bench.round(&AGENT_ROW);
+    }
+    let refusal = (planned(&bench).unwrap(), Some(Reason::InvalidSpec), "a policy refuses it".to_owned());
+    bench.cluster.memory.failure(&item, bench.now, refusal);
+    for _ in 0..2 {
+        assert_eq!(deployments(&converge(&mut bench)), 0);
+        assert_eq!(condition(&bench, Kind::KaosAgent, "a", "Ready"), "False/InvalidSpec");
+        let status = status(&bench, Kind::KaosAgent, "a");
+        assert_eq!((&status["observedGeneration"], &status["takeover"]["generation"]), (&json!(2), &json!(1)));
+        assert!(message(&bench, "a").contains("has changed since"), "{}", message(&bench, "a"));
+    }
+    bench.now += s(300);
+    assert_eq!(deployments(&converge(&mut bench)), 1);
+    assert_eq!(bench.container("agent-a", 0)["image"], "mine:1");
+    assert_eq!(status(&bench, Kind::KaosAgent, "a").get("takeover"), None);
 }
 
 #[test]
