@@ -9,6 +9,7 @@ pub mod log;
 pub mod through;
 pub mod watch;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,6 +72,21 @@ fn fault(error: &KubeconfigError) -> String {
     }
 }
 
+/// The kubeconfig that kubectl would read.
+fn usual() -> Result<Kubeconfig, KubeconfigError> {
+    let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    of_several(&named)?.map_or_else(Kubeconfig::read, Ok)
+}
+
+/// The files of a list that are there, as one: kubectl passes over those that are not, and where none is, whoever reads them says so.
+fn of_several(named: &OsStr) -> Result<Option<Kubeconfig>, KubeconfigError> {
+    let files: Vec<PathBuf> = std::env::split_paths(named).filter(|file| file.exists()).collect();
+    if files.is_empty() {
+        return Ok(None);
+    }
+    files.iter().try_fold(Kubeconfig::default(), |all, file| all.merge(Kubeconfig::read_from(file)?)).map(Some)
+}
+
 /// A cluster that was reached.
 #[derive(Clone)]
 pub struct Cluster {
@@ -126,7 +142,8 @@ impl ClusterArgs {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         if self.kubeconfig.is_none() && self.context.is_none() {
             // As Config::infer does, whose error tells what is wrong with the kubeconfig by its text alone.
-            let mut config = match Config::from_kubeconfig(&options).await {
+            let config = async { Config::from_custom_kubeconfig(usual()?, &options).await };
+            let mut config = match config.await {
                 Ok(config) => config,
                 Err(error) => Config::incluster().map_err(|account| self.unusable(&error, Some(&account)))?,
             };
@@ -135,7 +152,7 @@ impl ClusterArgs {
         }
         let file = match &self.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
+            None => usual(),
         };
         let file = file.map_err(|error| self.unusable(&error, None))?;
         let config = Config::from_custom_kubeconfig(file, &options).await;
@@ -400,6 +417,10 @@ mod tests {
         assert_eq!((exit, err.lines().count()), (Exit::Usage, 1), "{err}");
         assert!(err.contains("absent: it cannot be read: ") && err.contains("get-contexts"), "{err}");
         let sound = file("sound", &sound);
+        let absent = folder.path().join("absent");
+        let several = std::env::join_paths([&absent, &sound, &absent]).unwrap();
+        assert_eq!(of_several(&several).unwrap().unwrap().current_context.as_deref(), Some("c"), "as kubectl reads it");
+        assert!(of_several(absent.as_os_str()).unwrap().is_none() && of_several(OsStr::new("")).unwrap().is_none());
         assert_eq!(told(&sound, Some("c")).0, Exit::Ok);
         let (exit, err) = told(&sound, Some("other"));
         assert_eq!(exit, Exit::Usage, "{err}");

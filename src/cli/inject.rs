@@ -17,7 +17,7 @@ use super::offline::documents::{self, Document, Input, Piece, Source};
 use super::offline::runtimes::{self, Fate, Obstacle, Workloads};
 use super::offline::workload::Subject;
 use super::offline::world::{Facts, World};
-use super::offline::{governed, misplaced, review};
+use super::offline::{agents, governed, misplaced, review};
 use super::survey;
 use super::yaml::{emit, stream};
 use super::{Exit, Format};
@@ -84,10 +84,17 @@ pub struct Line {
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { input: Input { filename, namespace }, output, facts } = args;
     let sources = documents::read(&filename, io)?;
-    let all = objects(&sources)?;
+    let mut all = objects(&sources)?;
     let mut world = World::new(&facts)?;
     all.iter().for_each(|object| world.observe(object, &namespace));
     runtimes::namespaces(&all, &namespace).iter().for_each(|name| world.know_namespace(name));
+    // An AgentRuntime may point at the Deployment that a controller makes of an Agent of the stream.
+    let settings = world.snapshot()?.builds.settings.workloads;
+    let of_agents = agents::all(&all.iter().collect::<Vec<_>>(), &namespace, &settings);
+    for of_agent in of_agents {
+        of_agent.account.iter().for_each(|account| world.observe(account, &namespace));
+        all.push(of_agent.deployment);
+    }
     let made = made(&mut world, &all, &namespace)?;
     let snapshot = world.snapshot()?;
     let workloads = Workloads::of(&all, &namespace);
@@ -492,6 +499,36 @@ mod tests {
         }
         let (exit, _, err) = run(&format!("{}{RUNTIME}", deployment("", "app: weather", false)));
         assert!(exit == Exit::Ok && err.contains("enrols (TargetFound)") && err.contains("injected"), "{err}");
+    }
+
+    #[test]
+    fn an_agent_runtime_of_a_version_that_there_is_not_enrols_nothing() {
+        for version in ["agent.kagenti.dev/v9", "agent.kagenti.dev"] {
+            let runtime = RUNTIME.replace("agent.kagenti.dev/v1alpha1", version);
+            let input = format!("{}{runtime}", deployment("", "app: weather", false));
+            let (exit, out, err) = run(&input);
+            assert_eq!((exit, out), (Exit::Findings, input), "{err}");
+            assert!(err.contains("AgentRuntime team1/r  denied (FieldInvalid)") && !err.contains("enrols"), "{err}");
+        }
+        let of_others = RUNTIME.replace("agent.kagenti.dev/", "agent.kagenti.dev.example.com/");
+        let (exit, _, err) = run(&format!("{}{of_others}", deployment("", "app: weather", false)));
+        assert!(exit == Exit::Ok && !err.contains("AgentRuntime"), "{err}");
+    }
+
+    #[test]
+    fn an_agent_runtime_may_point_at_the_deployment_that_is_made_of_an_agent() {
+        for (host_network, exit, says) in [
+            (false, Exit::Ok, "AgentRuntime team1/r  enrols (TargetFound)"),
+            (true, Exit::Findings, "AgentRuntime team1/r  denied (HostNetwork)"),
+        ] {
+            let input = format!(
+                "apiVersion: agent.kagenti.dev/v1alpha1\nkind: Agent\nmetadata: {{name: weather, namespace: team1}}\nspec:\n  imageSource: \
+                 {{image: agent:1}}\n  podTemplateSpec: {{spec: {{hostNetwork: {host_network}, containers: [{{name: agent}}]}}}}\n{RUNTIME}"
+            );
+            let (ended, out, err) = run(&input);
+            assert_eq!((ended, out), (exit, input), "{err}");
+            assert!(err.contains(says), "{err}");
+        }
     }
 
     #[test]

@@ -108,7 +108,17 @@ pub async fn facts(
 /// # Errors
 /// [`super::Unreachable`] when nobody answers.
 pub async fn of_the_cluster(cluster: &Cluster, world: &mut World, notes: &mut Vec<String>) -> anyhow::Result<()> {
-    world.set_server_version(cluster.version().await?);
+    match cluster.version().await? {
+        // Too much to do, or not allowed: no API server is so old.
+        (0, _) => {
+            let (major, minor) = world.keep_server_version();
+            cluster.has_not_seen_all();
+            notes.push(format!(
+                "the API server does not tell its version at /version; judged as if it were {major}.{minor}"
+            ));
+        }
+        version => world.set_server_version(version),
+    }
     let driver = format!("/apis/storage.k8s.io/v1/csidrivers/{}", keys::CSI_DRIVER_SPIFFE);
     read(cluster, world, &driver, notes).await?;
     let operator = world.operator_namespace().to_owned();

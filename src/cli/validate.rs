@@ -133,8 +133,11 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         let own = Some(text(value, "/metadata/namespace")).filter(|own| !own.is_empty());
         world.know_namespace(own.unwrap_or(&namespace));
     });
-    let workloads = Workloads::of(values(), &namespace);
     let deployments = agents::deployments(values(), &namespace);
+    let settings = world.snapshot()?.builds.settings.workloads;
+    let made = agents::all(&values().collect::<Vec<_>>(), &namespace, &settings);
+    made.iter().filter_map(|made| made.account.as_ref()).for_each(|account| world.observe(account, &namespace));
+    let workloads = Workloads::of(values().chain(made.iter().map(|made| &made.deployment)), &namespace);
     for placed @ (_, object) in &objects {
         let before = findings.0.len();
         kinds::check(placed, &mut findings);

@@ -33,7 +33,14 @@ pub(super) fn of_agents(
         }
         let title = format!("Agent {place}/{name}");
         let Some(made) = agents::made(object, namespace, settings) else {
-            unmade.push(if name.is_empty() {
+            let named_later = object.pointer("/metadata/generateName").is_some_and(Value::is_string);
+            unmade.push(if name.is_empty() && named_later {
+                format!(
+                    "{title} of {}: the API server makes its name (metadata.generateName), and its Deployment has that name, which nobody \
+                     knows here; give it metadata.name to have it explained",
+                    kind.group()
+                )
+            } else if name.is_empty() {
                 format!("{title} of {}: it has no name, so that no Deployment can be made of it; give it metadata.name", kind.group())
             } else {
                 format!(
@@ -63,4 +70,34 @@ pub(super) fn of_agents(
         all.push(OfAgent { made, refused: notes.len() > 1, notes });
     }
     Ok((all, unmade))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::io::Io;
+    use crate::cli::{Cli, Exit, conclude};
+
+    #[test]
+    fn an_agent_of_which_nothing_is_made_is_told_of_beside_what_is_explained() {
+        const OTHER: &str =
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: other}\nspec: {containers: [{name: a, image: a:1}]}\n";
+        for (metadata, other, exit, says) in [
+            ("{}", OTHER, Exit::Ok, "Agent default/ of agent.kagenti.dev: it has no name"),
+            ("{generateName: w-}", OTHER, Exit::Ok, "the API server makes its name (metadata.generateName)"),
+            ("{generateName: w-}", "", Exit::Usage, "the API server makes its name (metadata.generateName)"),
+        ] {
+            let input = format!(
+                "apiVersion: agent.kagenti.dev/v1alpha1\nkind: Agent\nmetadata: {metadata}\nspec: {{imageSource: {{image: agent:1}}}}\n---\n{other}"
+            );
+            let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+            let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+            let result = Cli::try_parse_from(["drawbridge", "explain", "-f", "-"]).unwrap().command.run(&mut io);
+            assert_eq!(conclude(result, &mut io), exit, "{metadata}");
+            let (out, err) = (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());
+            assert_eq!(out.contains("Pod default/other"), !other.is_empty(), "{out}");
+            assert!(err.contains(says), "{err}");
+        }
+    }
 }

@@ -90,14 +90,29 @@ async fn made(
     notes: &mut Vec<String>,
 ) -> anyhow::Result<()> {
     let path = format!("{}/{name}", kind.collection(namespace).path());
-    if matches!(cluster.get(&path).await?, Answer::Absent) {
+    let found = cluster.get(&path).await?;
+    if found == Answer::Absent {
         bail!(
             "Deployment {namespace}/{name} does not exist: no Agent of that name is there, or nothing was made of it yet. What to do: \
              kubectl -n {namespace} get agents {name} -o yaml; its conditions say what it waits for"
         );
     }
+    if let Answer::Object(deployment) = &found
+        && !is_made_of(deployment, name)
+    {
+        bail!(
+            "Deployment {namespace}/{name} exists, and no Agent controls it: it was not made of an Agent of that name. What to do: drawbridge \
+             explain -n {namespace} deployment/{name} explains its Pods; where the Agent is there, its conditions say what stands in its way"
+        );
+    }
     notes.push(format!("Agent {namespace}/{name}: a controller makes Deployment {name} of it"));
     Ok(())
+}
+
+/// Whether an Agent of that name controls the Deployment: what somebody else made under the name says nothing about the Agent.
+fn is_made_of(deployment: &Value, name: &str) -> bool {
+    survey::controller(deployment)
+        .is_some_and(|owner| agents::kind_of(owner).is_some() && survey::text(owner, "/name") == name)
 }
 
 /// Whether somebody means a file.
@@ -165,9 +180,37 @@ fn recorded(pod: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use serde_json::{Value, json};
 
+    use super::is_made_of;
     use crate::cli::io::Io;
     use crate::cli::{Cli, Exit, conclude};
+
+    #[test]
+    fn a_deployment_of_somebody_else_is_not_told_of_as_an_agents() {
+        let owned = |api: &str, kind: &str, name: &str, controls: bool| {
+            let owner = json!({"apiVersion": api, "kind": kind, "name": name, "uid": "u", "controller": controls});
+            json!({"metadata": {"name": "weather", "ownerReferences": [owner]}})
+        };
+        for (api, kind, name, controls, wanted) in [
+            ("agent.kagenti.dev/v1alpha1", "Agent", "weather", true, true),
+            ("beeai.dev/v1", "Agent", "weather", true, true),
+            ("beeai.beeai.dev/v1", "Agent", "weather", true, true),
+            ("agent.kagenti.dev/v1alpha1", "Agent", "weather", false, false),
+            ("agent.kagenti.dev/v1alpha1", "Agent", "other", true, false),
+            ("kaos.tools/v1alpha1", "Agent", "weather", true, false),
+            ("example.com/v1", "Agent", "weather", true, false),
+        ] {
+            assert_eq!(
+                is_made_of(&owned(api, kind, name, controls), "weather"),
+                wanted,
+                "{api} {kind} {name} {controls}"
+            );
+        }
+        for alone in [json!({"metadata": {"name": "weather"}}), Value::Null] {
+            assert!(!is_made_of(&alone, "weather"), "{alone}");
+        }
+    }
 
     /// The kubeconfig is not there: whoever looked for it would say so.
     #[test]

@@ -188,6 +188,10 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
              ReplicationControllers, Jobs, CronJobs and Sandboxes, Agents of kagenti and BeeAI, and Agents, ModelAPIs and MCPServers of kaos.tools"
         );
     }
+    // Whoever reads of the others would take it for the whole answer.
+    for unmade in &unmade {
+        writeln!(io.err, "drawbridge: {}", io::shown(unmade))?;
+    }
     let told = questions.into_iter().map(|question| answer(question, &changes)).collect::<anyhow::Result<Vec<_>>>()?;
     let denied = told.iter().any(|told| told.refused || told.explanation.denial.is_some())
         || of_kaos.iter().any(kaos::Told::has_findings);

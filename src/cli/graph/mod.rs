@@ -8,9 +8,10 @@ mod live;
 mod print;
 mod wiring;
 
+use anyhow::bail;
 use clap::ValueEnum;
 
-use super::cluster::{self, Cluster, ClusterArgs};
+use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::io::{Io, shown};
 use super::offline::documents::{self, Piece, Source};
 use super::{Exit, given};
@@ -91,6 +92,11 @@ async fn of_cluster(args: &Args, notes: &mut Vec<String>) -> anyhow::Result<(Gra
         (false, Some(name)) => name.clone(),
         (false, None) => cluster.namespace.clone(),
     };
+    // One that is mistyped would pass for one in which nothing is wrong; the graph asks for no right to see namespaces.
+    let path = format!("{}/{namespace}", Kind::Namespace.path(""));
+    if !namespace.is_empty() && cluster.get(&path).await? == Answer::Absent {
+        bail!("namespace {namespace} does not exist; kubectl get namespaces shows those that do");
+    }
     let mut graph = Graph::default();
     for kind in [Kind::ModelApi, Kind::McpServer, Kind::KaosAgent] {
         for object in cluster.list(&kind.path(&namespace), notes).await? {

@@ -49,6 +49,17 @@ pub fn deployments<'v>(objects: impl IntoIterator<Item = &'v Value>, namespace: 
     found.map(|subject| (subject.namespace, subject.workload.name)).collect()
 }
 
+/// What is made of the Agents among objects, where the objects do not have the Deployment itself.
+pub fn all(objects: &[&Value], namespace: &str, settings: &Settings) -> Vec<Made> {
+    let there = deployments(objects.iter().copied(), namespace);
+    let is_there = |object: &Value| {
+        let (place, name) = place(object, namespace);
+        there.contains(&(place.to_owned(), name.to_owned()))
+    };
+    let absent = objects.iter().filter(|object| !is_there(object));
+    absent.filter_map(|object| made(object, namespace, settings)).collect()
+}
+
 /// What is made of the object; `None` when it is no such Agent, has no name, or nobody serves its kind. The image of a build that has not
 /// run is not known, and empty.
 #[must_use]

@@ -14,6 +14,7 @@ use crate::config::inputs::{AgentRuntimeInput, Target};
 use crate::config::snapshot::Snapshot;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::store::Kind;
 
 /// The workloads of a stream.
 #[derive(Debug, Clone, Default)]
@@ -53,18 +54,30 @@ impl Workloads {
     }
 }
 
-/// Whether an object is an AgentRuntime.
+/// Whether an object is meant as an AgentRuntime, of whichever version.
 #[must_use]
 pub fn is_agent_runtime(object: &Value) -> bool {
-    text(object, "/kind") == AGENT_RUNTIME
-        && text(object, "/apiVersion").starts_with(crate::api::agent_kagenti_dev::GROUP)
+    let version = text(object, "/apiVersion");
+    let group = version.split_once('/').map_or(version, |(group, _)| group);
+    Kind::of(group, text(object, "/kind")) == Some(Kind::AgentRuntime)
 }
+
+/// Where the version of an object stands.
+pub const API_VERSION: &str = "apiVersion";
 
 /// What becomes of an AgentRuntime.
 #[must_use]
 pub fn fate(object: &Value, namespace: &str, workloads: &Workloads, snapshot: &Snapshot) -> Fate {
     let place = Some(text(object, "/metadata/namespace")).filter(|place| !place.is_empty()).unwrap_or(namespace);
     let name = text(object, "/metadata/name");
+    let title = format!("{AGENT_RUNTIME} {place}/{name}");
+    let (served, version) = (Kind::AgentRuntime.api_version(), text(object, "/apiVersion"));
+    // Nobody reads what the API server does not know.
+    if version != served {
+        let text = format!("{API_VERSION}: the API server knows no {AGENT_RUNTIME} of {version:?}; write {served}");
+        let obstacles = vec![Obstacle { reason: Reason::FieldInvalid, field: API_VERSION, text }];
+        return Fate { title, target: None, obstacles };
+    }
     let says = AgentRuntimeInput::of_object(object);
     let mut obstacles: Vec<Obstacle> = says
         .faults
@@ -81,7 +94,7 @@ pub fn fate(object: &Value, namespace: &str, workloads: &Workloads, snapshot: &S
         obstacles.extend(more);
     }
     let target = workload.map(|Workload { kind, name }| format!("{} {place}/{name}", WorkloadKind::as_str(kind)));
-    Fate { title: format!("{AGENT_RUNTIME} {place}/{name}"), target, obstacles }
+    Fate { title, target, obstacles }
 }
 
 fn of_target(

@@ -89,3 +89,18 @@ fn what_did_not_change_is_not_read_again_for_the_next_snapshot() {
     world.gates.text = "globalEnabled: maybe".to_owned();
     assert!(world.snapshot().is_err() && world.snapshot().is_err());
 }
+
+/// A busy API server refuses to tell its version: that is no API server of version 0, to which no sidecar would be native.
+#[test]
+fn where_no_version_is_told_that_of_the_flags_stays() {
+    let facts = Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 34),
+        spire_driver: false,
+        operator_namespace: "own".to_owned(),
+    };
+    let mut world = World::new(&facts).unwrap();
+    assert_eq!(world.keep_server_version(), (1, 34));
+    assert_eq!(world.snapshot().unwrap().view.server_version, (1, 34));
+}

@@ -157,6 +157,12 @@ impl World {
         self.is_cluster = true;
     }
 
+    /// A cluster was asked, and its API server does not say its version: that of the flags stays, and is given back.
+    pub fn keep_server_version(&mut self) -> (u32, u32) {
+        self.is_cluster = true;
+        self.server_version
+    }
+
     /// Takes note of one object as a replica of the webhook would that watches it; `namespace` is where it is applied when it does not
     /// say. What no API server would store says nothing.
     pub fn observe(&mut self, object: &Value, namespace: &str) {

@@ -15,6 +15,7 @@ use super::End;
 use super::left::left;
 use super::population::{Population, Settled, cluster_policies};
 use super::rehearsal::{Rehearsal, platform};
+use crate::api::place::mapping;
 use crate::cli::cluster::{self, Cluster, ClusterArgs};
 use crate::cli::io::{self, Io, Tone};
 use crate::cli::offline::documents::{self, Piece, Source};
@@ -208,13 +209,26 @@ fn applied(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Value>> {
     if found.is_empty() {
         bail!("no NetworkPolicy in {}", paths.join(", "));
     }
+    // Passed over, it would pass for one that cuts nothing.
+    let judged = Kind::NetworkPolicy.api_version();
+    if let Some(other) = found.iter().find(|object| text(object, "/apiVersion") != judged) {
+        bail!(
+            "NetworkPolicy {} is of {:?}, and only those of {judged} are judged; write it as one of these, or leave it out of what is \
+             previewed",
+            text(other, "/metadata/name"),
+            text(other, "/apiVersion")
+        );
+    }
     Ok(found)
 }
 
-fn placed(policy: &Value, namespace: &str) -> Value {
+pub(super) fn placed(policy: &Value, namespace: &str) -> Value {
     let mut policy = policy.clone();
-    if text(&policy, "/metadata/namespace").is_empty() {
-        policy["metadata"]["namespace"] = namespace.into();
+    // Metadata that are no mapping are told of where the policy is read.
+    if text(&policy, "/metadata/namespace").is_empty()
+        && let Some(metadata) = mapping(&mut policy, ["metadata"])
+    {
+        metadata.insert("namespace".to_owned(), namespace.into());
     }
     policy
 }

@@ -1,11 +1,14 @@
 //! Who is meant by what was written; and what would be cut, from objects to sentences.
 
+use clap::Parser;
 use serde_json::{Value, json};
 
 use super::population::Population;
-use super::preview::{Objects, Preview, compared, printed, rehearsed};
+use super::preview::{Objects, Preview, compared, placed, printed, rehearsed};
 use super::target::{Found, Wanted, absent, find};
+use crate::cli::io::Io;
 use crate::cli::offline::world::{Facts, World as Settings};
+use crate::cli::{Cli, Exit, conclude};
 use crate::config::trust::VerifiedPeers;
 use crate::domain::trust::TrustLevel;
 use crate::store::Kind;
@@ -266,5 +269,36 @@ fn where_nothing_is_enforced_nothing_would_be_cut() {
     for level in [TrustLevel::Off, TrustLevel::Audit] {
         let preview = preview(level);
         assert!(preview.changes.is_empty(), "{:?}", lines(&preview));
+    }
+}
+
+/// What is passed over would pass for something that cuts nothing.
+#[test]
+fn a_network_policy_of_another_api_is_refused_and_not_passed_over() {
+    for (version, says) in [
+        ("projectcalico.org/v3", "NetworkPolicy own is of \"projectcalico.org/v3\""),
+        ("extensions/v1beta1", "NetworkPolicy own is of \"extensions/v1beta1\""),
+        ("networking.k8s.io/v1", "no usable kubeconfig"),
+    ] {
+        let input = json!({"apiVersion": version, "kind": "NetworkPolicy", "metadata": {"name": "own"}}).to_string();
+        let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let words = ["drawbridge", "policy", "preview", "--apply", "-", "--kubeconfig", "/nowhere/at-all"];
+        let result = Cli::try_parse_from(words).unwrap().command.run(&mut io);
+        assert_eq!(conclude(result, &mut io), Exit::Usage, "{version}");
+        let err = String::from_utf8(err).unwrap();
+        assert!(err.contains(says), "{err}");
+    }
+}
+
+#[test]
+fn a_policy_gets_the_namespace_and_metadata_that_are_none_are_left_to_its_reader() {
+    for (metadata, wanted) in [
+        (json!({"name": "own"}), json!({"name": "own", "namespace": "team"})),
+        (json!({"name": "own", "namespace": "other"}), json!({"name": "own", "namespace": "other"})),
+        (Value::Null, json!({"namespace": "team"})),
+        (json!("own"), json!("own")),
+    ] {
+        assert_eq!(placed(&json!({"kind": "NetworkPolicy", "metadata": metadata}), "team")["metadata"], wanted);
     }
 }

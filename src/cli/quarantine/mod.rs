@@ -12,6 +12,7 @@ mod holding;
 mod record;
 mod targets;
 
+use std::collections::BTreeMap;
 use std::io::{Result as Written, Write};
 use std::time::Duration;
 
@@ -20,10 +21,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::cluster::{self, Answer, Cluster, ClusterArgs};
-use super::io::{self, Io};
+use super::io::{self, Io, shown};
 use super::serve::flags::Span;
 use super::survey::text;
-use super::{Exit, Format, given};
+use super::{Exit, Format, Unreachable, given};
 use crate::domain::keys;
 use crate::store::Kind;
 use record::{Change, Record};
@@ -136,7 +137,7 @@ fn carry_out(
         let mut notes = Vec::new();
         let place = if all_namespaces { "" } else { namespace.as_str() };
         let target = skill.map_or(Target::Named(targets), Target::Skill);
-        let changes = if verb.holds {
+        let mut changes = if verb.holds {
             targets::resolve(&cluster, &target, place, &mut notes).await?
         } else {
             targets::recorded(&cluster, &target, place, &mut notes).await?
@@ -146,22 +147,37 @@ fn carry_out(
                 if verb.holds { "no AgentCard names that skill" } else { "nobody is in quarantine for that skill" };
             bail!("{what}; drawbridge card list -A shows the skills, drawbridge status -A who is in quarantine");
         }
+        let left_out = left_out(&mut changes, &operator_namespace);
+        if let Some(words) = left_out.first().filter(|_| matches!(target, Target::Named(_)) || changes.is_empty()) {
+            bail!("{words}");
+        }
+        let mut failed = !left_out.is_empty();
+        notes.extend(left_out);
         let mut report = Report { namespaces: Vec::new(), notes };
+        let mut written = Vec::new();
         for (namespace, change) in &changes {
-            if *namespace == operator_namespace || keys::SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
-                bail!(
-                    "namespace {namespace} is the cluster's or the operator's own, and nobody of it is put into quarantine"
-                );
-            }
-            if !write(&cluster, namespace, |record| edit(record, change)).await? {
-                report.notes.push(if verb.holds {
-                    format!("{namespace}: {change} was in quarantine before")
-                } else {
-                    format!("{namespace}: {change} was not in quarantine")
-                });
+            match write(&cluster, namespace, |record| edit(record, change)).await {
+                Ok(true) => written.push((namespace, change)),
+                Ok(false) => {
+                    report.notes.push(if verb.holds {
+                        format!("{namespace}: {change} was in quarantine before")
+                    } else {
+                        format!("{namespace}: {change} was not in quarantine")
+                    });
+                    written.push((namespace, change));
+                }
+                // Nobody elsewhere is left open for it.
+                Err(error) if changes.len() > 1 && !error.is::<Unreachable>() => {
+                    report.notes.push(format!("{error:#}"));
+                    failed = true;
+                }
+                Err(error) => return Err(error),
             }
         }
-        for (namespace, change) in &changes {
+        if written.is_empty() {
+            bail!("{}", report.notes.join("\n"));
+        }
+        for (namespace, change) in written {
             let mut holding =
                 holding::wait(&cluster, (namespace, change), verb.holds, timeout.0, &mut report.notes).await?;
             if verb.evict {
@@ -170,9 +186,20 @@ fn carry_out(
             report.namespaces.push(holding);
         }
         io::print(output, &report, io.out, |out| table(out, &report))?;
-        let clean = report.namespaces.iter().all(holding::Holding::is_complete);
+        let clean = !failed && report.namespaces.iter().all(holding::Holding::is_complete);
         Ok(cluster.seen_all_or_partial(if clean { Exit::Ok } else { Exit::Findings }))
     })
+}
+
+/// Takes out the namespaces of which nobody is put into quarantine; why, of each.
+fn left_out(changes: &mut BTreeMap<String, Change>, operator_namespace: &str) -> Vec<String> {
+    let is_own = |name: &str| name == operator_namespace || keys::SYSTEM_NAMESPACES.contains(&name);
+    let (own, others): (BTreeMap<_, _>, _) = std::mem::take(changes).into_iter().partition(|(name, _)| is_own(name));
+    *changes = others;
+    let words = |namespace: String| {
+        format!("namespace {namespace} is the cluster's or the operator's own, and nobody of it is put into quarantine")
+    };
+    own.into_keys().map(words).collect()
 }
 
 /// Changes the record of a namespace, as it stands; whether anything was to be changed.
@@ -207,7 +234,7 @@ async fn write(cluster: &Cluster, namespace: &str, edit: impl Fn(&mut Record) ->
 
 fn table(out: &mut dyn Write, report: &Report) -> Written<()> {
     report.namespaces.iter().try_for_each(|one| one.table(out))?;
-    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {}", shown(note)))
 }
 
 /// Who of a Namespace is in quarantine, by its annotation, in words.
@@ -221,4 +248,25 @@ pub(in crate::cli) fn held(namespace: &Value) -> Vec<String> {
 pub(in crate::cli) fn holds_any(namespace: &Value, own: &str) -> bool {
     let name = text(namespace, "/metadata/name");
     name != own && !keys::SYSTEM_NAMESPACES.contains(&name) && !held(namespace).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Change, left_out};
+
+    /// Agents of other namespaces that have the skill are not left open because one of these has it, too.
+    #[test]
+    fn the_operators_own_namespace_and_the_clusters_are_left_out_and_named() {
+        let change = || Change { everybody: true, ..Change::default() };
+        let names = ["a", "kagenti-system", "kube-system", "z"];
+        let mut changes: BTreeMap<_, _> = names.into_iter().map(|name| (name.to_owned(), change())).collect();
+        let told = left_out(&mut changes, "kagenti-system");
+        assert_eq!(changes.into_keys().collect::<Vec<_>>(), ["a", "z"]);
+        assert_eq!(told.len(), 2);
+        assert!(
+            told[0].starts_with("namespace kagenti-system is ") && told[1].starts_with("namespace kube-system is ")
+        );
+    }
 }

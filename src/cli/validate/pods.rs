@@ -81,7 +81,6 @@ pub(super) fn check_agent(
         return Ok(());
     };
     let Some(subject) = Subject::of(&made.deployment, place) else { return Ok(()) };
-    made.account.iter().for_each(|account| world.observe(account, place));
     let governed = governed::with_type(&made.deployment, &subject, &world.snapshot()?).into_owned();
     let written = node.at(&["spec", "podTemplateSpec"]).unwrap_or(node);
     let pods = Pods { subject: &subject, object: &governed, template: written };

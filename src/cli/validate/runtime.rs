@@ -25,8 +25,14 @@ pub(super) fn check(
     (workloads, snapshot): (&Workloads, &Snapshot),
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
-    let fate = runtimes::fate(object, namespace, workloads, snapshot);
-    for (line, severity, reason, text) in unknown(node, object) {
+    let mut fate = runtimes::fate(object, namespace, workloads, snapshot);
+    let unknown = unknown(node, object);
+    // A version that the definition does not have is told with those that it has.
+    let of_version = |text: &str| text.strip_prefix(runtimes::API_VERSION).is_some_and(|rest| rest.starts_with(':'));
+    if unknown.iter().any(|(.., text)| of_version(text)) {
+        fate.obstacles.retain(|obstacle| obstacle.field != runtimes::API_VERSION);
+    }
+    for (line, severity, reason, text) in unknown {
         // What a field's own reading says of it is said below, in better words.
         if fate.obstacles.iter().any(|obstacle| text.starts_with(&format!("{}:", obstacle.field))) {
             continue;

@@ -123,3 +123,46 @@ fn a_folder_without_manifests_is_refused_and_a_stream_without_documents_is_not()
     // As `inject`, to which a chart that renders nothing is none of a mistake.
     assert_eq!(run("-", "# nothing\n").0, Exit::Ok);
 }
+
+/// An Agent of kagenti without a label of its own.
+fn agent() -> Value {
+    json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "weather", "namespace": "team1"},
+        "spec": {"imageSource": {"image": "agent:1"}, "podTemplateSpec": {"spec": {
+            "containers": [{"name": "agent", "ports": [{"containerPort": 8000}]}]}}},
+    })
+}
+
+#[test]
+fn an_agent_runtime_may_point_at_the_deployment_that_is_made_of_an_agent() {
+    let runtime = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "metadata": {"name": "r", "namespace": "team1"},
+        "spec": {"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather"}},
+    });
+    let mut elsewhere = agent();
+    elsewhere["metadata"]["namespace"] = json!("team2");
+    for (agent, there) in [(agent(), true), (elsewhere, false), (json!({"kind": "Nothing"}), false)] {
+        let seen = found(&json!({"apiVersion": "v1", "kind": "List", "items": [runtime, agent]}));
+        assert_eq!(!has(&seen, "TargetNotFound", "Deployment team1/weather"), there, "{agent}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_account_of_an_agent_is_there_whatever_stands_first() {
+    let other = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "weather", "namespace": "team1"},
+        "spec": {"template": {"metadata": {"labels": {"kagenti.io/type": "agent"}}, "spec": {
+            "containers": [{"name": "agent", "image": "agent:1", "ports": [{"containerPort": 8000}]}]}}},
+    });
+    let told = |items: [Value; 2]| {
+        let words = ["drawbridge", "validate", "-o", "json", "-f", "-", "--spire-driver"];
+        let input = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let exit = Cli::try_parse_from(words).unwrap().command.run(&mut io).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains("ServiceAccountConflict"), "{out}");
+        (exit, serde_json::from_str::<Value>(&out).unwrap().as_array().unwrap().len())
+    };
+    assert_eq!(told([other.clone(), agent()]), told([agent(), other]));
+}

@@ -228,7 +228,10 @@ fn is_plain(text: &str) -> bool {
     // What begins like a number stays plain only with a letter that no number has, such as in `500m`.
     let starts_number = first.is_ascii_digit()
         && text.chars().any(|c| matches!(c, 'g'..='n' | 'p'..='w' | 'z' | 'G'..='N' | 'P'..='W' | 'Z'));
-    (starts_plain || starts_number)
+    // A date with a time has letters, too, and is no text to YAML 1.1.
+    let is_date =
+        text.len() > 4 && text.bytes().take(4).all(|byte| byte.is_ascii_digit()) && text.as_bytes()[4] == b'-';
+    (starts_plain || (starts_number && !is_date))
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
         && !text.contains(": ")
         && !text.contains(" #")

@@ -208,13 +208,14 @@ fn keys_keep_the_order_in_which_they_were_written() {
 fn several_lines_become_a_block_and_doubtful_words_are_quoted() {
     let value = json!({
         "block": "a\nb: c\n", "kept": "a\n\n", "no-end": "a\nb", "odd": " a\nb", "yes": "yes", "n": "0o17",
-        "time": "12:30", "date": "2001-01-01", "empty": "", "size": "64Mi", "list": [], "map": {}, "nested": [[1], {"a": [2]}],
+        "time": "12:30", "date": "2001-01-01", "at": "2026-11-27T07:15:00Z", "empty": "", "size": "64Mi", "list": [], "map": {}, "nested": [[1], {"a": [2]}],
     });
     let text = emit::document(&value, None);
     assert!(text.contains("block: |\n  a\n  b: c\n"), "{text}");
     assert!(text.contains("size: 64Mi\n"), "{text}");
     assert!(text.contains("\"yes\": \"yes\"\n"), "{text}");
     assert!(text.contains("time: \"12:30\"\n"), "{text}");
+    assert!(text.contains("at: \"2026-11-27T07:15:00Z\"\n"), "{text}");
     assert_eq!(tree::parse(&text).unwrap().unwrap().to_json(), value, "{text}");
 }
 

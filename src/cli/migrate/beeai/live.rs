@@ -13,6 +13,9 @@ pub(super) const KINDS: [Kind; 4] =
 /// What the objects of a namespace, or of all, become; and what to do with it.
 pub(super) async fn read(cluster: &Cluster, namespace: Option<&str>) -> anyhow::Result<(Migrated, String)> {
     let mut notes = Vec::new();
+    if let Some(namespace) = namespace {
+        cluster.expect_namespace(namespace, &mut notes).await?;
+    }
     let mut objects = Vec::new();
     for kind in KINDS {
         objects.extend(list(cluster, kind, namespace.unwrap_or_default(), &mut notes).await?);

@@ -96,14 +96,16 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         });
     }
     if args.live {
-        let (migrated, order) = cluster::block_on(async {
+        let (migrated, order, cluster) = cluster::block_on(async {
             let cluster = args.cluster.connect().await?;
-            live::read(&cluster, args.namespace.as_deref()).await
+            let (migrated, order) = live::read(&cluster, args.namespace.as_deref()).await?;
+            Ok((migrated, order, cluster))
         })?;
         print(&migrated, args.output, io)?;
         // Below the order stands a line for each note.
         writeln!(io.err, "{}", shown_lines(&order, ""))?;
-        return Ok(exit(&migrated));
+        // Whoever deletes what was before by a list that is not whole loses what is not in it.
+        return Ok(cluster.seen_all_or_partial(exit(&migrated)));
     }
     if args.filename.is_empty() {
         bail!("name manifests with -f, or read them from a cluster with --live");
