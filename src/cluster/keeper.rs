@@ -61,7 +61,13 @@ impl Keeper {
     /// An empty cluster.
     #[must_use]
     pub fn new(operator_namespace: &str, keeps: Keeps) -> Self {
-        Self { store: RwLock::new(Store::new(operator_namespace)), told: Mutex::default(), keeps, base: Instant::now() }
+        Self::of(Store::new(operator_namespace), keeps)
+    }
+
+    /// A cluster of which so much is known.
+    #[must_use]
+    pub fn of(store: Store, keeps: Keeps) -> Self {
+        Self { store: RwLock::new(store), told: Mutex::default(), keeps, base: Instant::now() }
     }
 
     /// The time since the keeper was made: what arrival times are compared with.

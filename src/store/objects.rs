@@ -34,6 +34,8 @@ use namespace::{Entry, Namespace};
 #[derive(Debug, Clone)]
 pub struct Store {
     operator_namespace: Arc<str>,
+    /// The namespaces that are served; empty: all.
+    served: Arc<[Arc<str>]>,
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// Objects that are gone, each with the first version of which news counts.
     gone: HashMap<(Kind, Key), u64>,
@@ -53,6 +55,7 @@ impl Store {
     pub fn new(operator_namespace: &str) -> Self {
         Self {
             operator_namespace: operator_namespace.into(),
+            served: Arc::default(),
             namespaces: BTreeMap::new(),
             gone: HashMap::new(),
             epoch: 0,
@@ -61,6 +64,19 @@ impl Store {
             before: before::Before::default(),
             registry_namespace: None,
         }
+    }
+
+    /// The same of a process that serves these namespaces alone; with none, every one.
+    #[must_use]
+    pub fn serving(mut self, namespaces: &[Arc<str>]) -> Self {
+        self.served = namespaces.into();
+        self
+    }
+
+    /// The namespaces that are served; empty where every one is.
+    #[must_use]
+    pub fn served(&self) -> &[Arc<str>] {
+        &self.served
     }
 
     /// Our own namespace.

@@ -15,7 +15,9 @@ use crate::domain::keys;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
 use crate::store::objects::{CardRef, PodRef, WorkloadRef};
-use crate::store::{AgentCardSeen, Kind, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort, TemplateSeen};
+use crate::store::{
+    AgentCardSeen, Kind, Leads, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort, TemplateSeen,
+};
 
 /// The protocol that cards are a part of.
 pub(super) const A2A: &str = "a2a";
@@ -183,6 +185,12 @@ fn reached<'a>(
         let missing = || fails(Reason::ServiceNotFound, message).speaking(protocol);
         return cx.store.is_certain(Kind::Service).then(|| Err(missing()));
     };
+    if service.seen.leads == Leads::Elsewhere {
+        let message = format!(
+            "Service {name} is of type ExternalName, which leads away from the Pods of {name}; make it a ClusterIP or headless Service"
+        );
+        return Some(Err(fails(Reason::ServiceNotFound, message).speaking(protocol)));
+    }
     let wants = cx.facts.platform.cards().proof.is_some();
     let proving = service.seen.ports.iter().find(|port| wants && port.is_tcp && &*port.name == PORT_TLS);
     let proves = proving.is_some();

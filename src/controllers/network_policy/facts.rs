@@ -12,7 +12,7 @@ use crate::config::layers::Layer;
 use crate::config::trust::{CardPeer, PeerWhom, VerifiedPeers};
 use crate::controllers::network_policy::memory::Context;
 use crate::policy::desired::{self, Facts, Peer, Port, PortName, Whom};
-use crate::store::{ServicePort, Store, TargetPort};
+use crate::store::{Leads, ServicePort, Store, TargetPort};
 
 /// Services of the cluster's DNS, as distributions name them.
 const DNS: [(&str, &str); 3] =
@@ -74,6 +74,7 @@ fn made(cx: &Context<'_>, needed: &[CardPeer], (besides, known): (&[CardPeer], V
             VerifiedPeers::Enabled => desired::VerifiedPeers::Enabled,
             VerifiedPeers::All => desired::VerifiedPeers::All,
         },
+        served: cx.store.served().iter().map(ToString::to_string).collect(),
     };
     Made { facts, services, left: 0 }
 }
@@ -109,7 +110,12 @@ pub(super) fn peer(store: &Store, peer: &CardPeer) -> Option<Peer> {
 
 /// The Pods of a Service at the ports that it leads to: those of `wanted`, or all.
 fn service(store: &Store, (namespace, name): (&str, &str), wanted: &[u16]) -> Option<Peer> {
-    let service = store.service(namespace, name)?;
+    let service = store.service(namespace, name).filter(|service| service.seen.leads != Leads::Elsewhere)?;
+    // Of a headless one, who goes by its name alone calls the Pod at the Service's port, and who asks for its endpoints at theirs.
+    let itself = |port: &ServicePort| {
+        let is_headless = service.seen.leads == Leads::Pods;
+        is_headless.then(|| port_of(port, &TargetPort::Number(port.port)))
+    };
     let labels: BTreeMap<_, _> =
         service.seen.selector.as_ref()?.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let ports: BTreeSet<Port> = service
@@ -117,7 +123,7 @@ fn service(store: &Store, (namespace, name): (&str, &str), wanted: &[u16]) -> Op
         .ports
         .iter()
         .filter(|port| wanted.is_empty() || wanted.contains(&port.port))
-        .map(port_of)
+        .flat_map(|port| itself(port).into_iter().chain([port_of(port, &port.target)]))
         .collect();
     // No port that it leads to is meant: with none, all would be open.
     (!ports.is_empty()).then_some(())?;
@@ -125,8 +131,8 @@ fn service(store: &Store, (namespace, name): (&str, &str), wanted: &[u16]) -> Op
     Some(Peer { whom, ports: ports.into_iter().collect() })
 }
 
-fn port_of(port: &ServicePort) -> Port {
-    let name = match &port.target {
+fn port_of(port: &ServicePort, target: &TargetPort) -> Port {
+    let name = match target {
         TargetPort::Number(number) => PortName::Number(*number),
         TargetPort::Name(name) => PortName::Name(name.to_string()),
     };

@@ -518,6 +518,29 @@ fn what_an_agents_sidecars_need_is_open_to_one_that_is_not_verified_and_names_wi
     assert_eq!(scene.settle(), Vec::<String>::new());
 }
 
+/// The name of a headless Service leads to its Pods, which are called at its own port; that of another name leads nowhere that a policy knows.
+#[test]
+fn what_is_open_to_a_service_goes_by_where_its_name_leads() {
+    for (spec, wanted, others) in [
+        (json!({}), &[9000][..], &[8080][..]),
+        (json!({"clusterIP": "None"}), &[8080, 9000], &[]),
+        (json!({"type": "ExternalName", "externalName": "login.example.com"}), &[], &[8080, 9000]),
+    ] {
+        let mut scene = Scene::new("keycloak: {url: \"http://keycloak-service.keycloak.svc:8080\"}\n");
+        let mut service = json!({"metadata": {"name": "keycloak-service", "namespace": "keycloak", "uid": "k"},
+            "spec": {"selector": {"app": "keycloak"}, "ports": [{"port": 8080, "targetPort": 9000}]}});
+        json_patch::merge(&mut service["spec"], &spec);
+        scene.put(Kind::Service, service);
+        scene.level("enforced");
+        scene.settle();
+        let egress = scene.spec("bad-signature-policy").unwrap()["egress"].to_string();
+        let is_open = |port: &i32| egress.contains(&format!("\"port\":{port}"));
+        assert!(wanted.iter().all(is_open) && !others.iter().any(is_open), "{spec}: {egress}");
+        assert_eq!(egress.contains("keycloak"), !wanted.is_empty(), "{spec}: {egress}");
+        assert_eq!(scene.settle(), Vec::<String>::new());
+    }
+}
+
 /// A13: what waits for somebody whom it does not reach stays unready, and nobody would ask it for its card.
 #[test]
 fn who_does_not_become_ready_behind_the_deny_is_told_of_with_the_ways_out() {

@@ -39,6 +39,8 @@ pub struct Facts {
     pub ingress: Vec<Peer>,
     /// Which verified agents reach a verified agent.
     pub verified: VerifiedPeers,
+    /// The namespaces in which agents are verified; empty where that is every one. Elsewhere nobody keeps the trust label from being forged.
+    pub served: BTreeSet<String>,
 }
 
 /// Which verified agents reach a verified one.
@@ -256,6 +258,10 @@ pub fn permissive(selector: &Value, facts: &Facts) -> Value {
             peer["namespaceSelector"] = json!({"matchLabels": {keys::LABEL_NAMESPACE_ENABLED: "true"}});
         }
         VerifiedPeers::All => peer["namespaceSelector"] = json!({}),
+    }
+    if facts.verified != VerifiedPeers::Namespace && !facts.served.is_empty() {
+        let served = json!({"key": keys::LABEL_NAMESPACE_NAME, "operator": "In", "values": facts.served});
+        peer["namespaceSelector"]["matchExpressions"] = json!([served]);
     }
     let mut from = operators(facts);
     if let Some(peers) = from["from"].as_array_mut() {

@@ -69,6 +69,25 @@ fn case_136_every_revision_is_selected() {
     }
 }
 
+/// Where some namespaces are served, nobody keeps the trust label from being forged in the others.
+#[test]
+fn verified_agents_of_namespaces_that_are_not_served_are_let_in_nowhere() {
+    let served = BTreeSet::from(["team1".to_owned(), "team2".to_owned()]);
+    let named = json!([{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team1", "team2"]}]);
+    for (verified, wanted) in [
+        (VerifiedPeers::Namespace, Value::Null),
+        (VerifiedPeers::Enabled, json!({"matchLabels": {"kagenti-enabled": "true"}, "matchExpressions": named})),
+        (VerifiedPeers::All, json!({"matchExpressions": named})),
+    ] {
+        let spec = permissive(&selector(), &Facts { verified, served: served.clone(), ..facts() });
+        let peers = spec["ingress"][0]["from"].as_array().unwrap();
+        let peer = peers
+            .iter()
+            .find(|peer| peer["podSelector"]["matchLabels"]["agent.kagenti.dev/signature-verified"] == "true");
+        assert_eq!(peer.unwrap().get("namespaceSelector").cloned().unwrap_or_default(), wanted, "{verified:?}");
+    }
+}
+
 #[test]
 fn verified_agents_of_other_namespaces_are_let_in_as_the_platform_says() {
     for (verified, wanted) in [

@@ -47,7 +47,7 @@ use crate::api::refusal;
 use crate::cluster::keeper::{Keeper, Keeps};
 use crate::cluster::watch::{WatchError, Watching, backoff};
 use crate::config::snapshot::Published;
-use crate::store::{Change, Kind, Reach, UsedBy};
+use crate::store::{Change, Kind, Reach, Store, UsedBy};
 use reaches::Reaches;
 use rebuild::{Rebuild, Server, Shared, ToldSnapshot};
 use room::Room;
@@ -108,7 +108,7 @@ pub fn spawn(options: Options) -> Stores {
     let shared = Arc::new(Shared::new(admission, options.operator_namespace.clone()));
     let (published, snapshots) = channel::channel(None);
     let keeps = if options.used_by == UsedBy::Every { Keeps::Slim } else { Keeps::Projections };
-    let keeper = Arc::new(Keeper::new(own, keeps));
+    let keeper = Arc::new(Keeper::of(Store::new(own).serving(&options.namespaces), keeps));
     keeper.join(Box::new(ToldSnapshot::new(shared.clone())));
     let reconnected = Arc::new(Notify::new());
     let missing = Arc::new(std::sync::atomic::AtomicUsize::new(watches.len()));

@@ -33,10 +33,35 @@ pub struct ServiceSeen {
     pub spec: Option<Arc<Value>>,
     /// `spec.ports`, at most [`PORTS`].
     pub ports: Box<[ServicePort]>,
+    /// Where its name leads.
+    pub leads: Leads,
     /// `spec.selector`; `None` of one that selects nothing, or by more labels than [`LABELS`].
     pub selector: Option<Pairs>,
     /// The port of its own at which an agent's card is asked for (annotation `kagenti.io/port`); `None` where that is no port's number.
     pub card_port: Option<u16>,
+}
+
+/// Where the name of a Service leads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Leads {
+    /// To an address of its own, behind which its ports lead on to those of Pods.
+    #[default]
+    Address,
+    /// To the Pods themselves (`clusterIP: None`): whoever asks for a port of the Service calls that port of a Pod.
+    Pods,
+    /// To another name (`type: ExternalName`), whatever its selector and ports say.
+    Elsewhere,
+}
+
+impl Leads {
+    fn of(spec: &Value) -> Self {
+        let is = |key: &str, value: &str| spec.get(key).is_some_and(|found| found == value);
+        match (is("type", "ExternalName"), is("clusterIP", "None")) {
+            (true, _) => Self::Elsewhere,
+            (false, true) => Self::Pods,
+            (false, false) => Self::Address,
+        }
+    }
 }
 
 /// A port of a Service.
@@ -100,12 +125,13 @@ fn service(object: Bounded) -> ServiceSeen {
     // One that is larger than anybody's leads nowhere: a part of it would be another.
     let spec = object.spec.map(|spec| spec.into_value().unwrap_or_default());
     let (ports, selector) = spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
+    let leads = spec.as_ref().map(Leads::of).unwrap_or_default();
     let ours = claim.controller.as_ref().is_some_and(|owner| owner.agent_manager().is_some());
     let spec = spec.filter(|_| ours).map(|spec| {
         let kept = ["ports", "selector", "type"].into_iter();
         Arc::new(Value::Object(kept.filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect()))
     });
-    ServiceSeen { claim, spec, ports, selector, card_port }
+    ServiceSeen { claim, spec, ports, leads, selector, card_port }
 }
 
 #[cfg(test)]

@@ -133,7 +133,12 @@ fn a_service_leads_to_a_number_or_to_a_name() {
             port("", 81, TargetPort::Number(8081), false),
         ]
     );
-    assert_eq!(seen.selector.unwrap().iter().collect::<Vec<_>>(), [("a", "1"), ("b", "2")]);
+    assert_eq!(
+        (seen.selector.unwrap().iter().collect::<Vec<_>>(), seen.leads),
+        (vec![("a", "1"), ("b", "2")], Leads::Address)
+    );
+    assert_eq!(service(json!({"clusterIP": "None"})).leads, Leads::Pods);
+    assert_eq!(service(json!({"clusterIP": "None", "type": "ExternalName"})).leads, Leads::Elsewhere);
     for none in
         [json!({}), json!({"selector": {}}), json!({"selector": {"a": 1}}), json!({"selector": [], "ports": {}})]
     {

@@ -108,6 +108,26 @@ fn case_038_039_048_protocol_and_service() {
     assert_eq!(plan(&cluster), (Plan::nothing(), vec![]));
 }
 
+/// Section 5.6: the name of such a Service is somebody else's, and would be published.
+#[test]
+fn an_agent_whose_service_leads_to_another_name_is_not_asked() {
+    let of = |more: Value| {
+        let mut cluster = cluster();
+        let mut service = service(json!([{"name": "http", "port": 8000}]));
+        json_patch::merge(&mut service["spec"], &more);
+        cluster.see(Kind::Service, service);
+        cluster
+    };
+    let mut away = of(json!({"type": "ExternalName", "externalName": "evil.example.com"}));
+    assert!(plan(&away).1.is_empty());
+    let (_, stored) = after(&mut away, &card(json!({})));
+    assert_eq!(judged(&stored, "Synced"), ("False", "ServiceNotFound"));
+    assert!(stored["status"]["conditions"][0]["message"].as_str().unwrap().contains("ExternalName"), "{stored}");
+    for asked in [json!({}), json!({"clusterIP": "None"})] {
+        assert_eq!(plan(&of(asked)).1.len(), 1);
+    }
+}
+
 #[test]
 fn case_042_057_a_card_is_shown_and_the_same_card_writes_nothing() {
     let mut cluster = cluster();
