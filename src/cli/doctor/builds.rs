@@ -13,7 +13,9 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let mut notes = Vec::new();
     let mut builds = Vec::new();
     for kind in [Kind::AgentBuild, Kind::BeeaiBuild, Kind::BeeaiCompatBuild] {
-        builds.extend(visit.list(kind, "", &mut notes).await?);
+        if visit.kinds.serves(kind.group()) {
+            builds.extend(visit.list(kind, "", &mut notes).await?);
+        }
     }
     let kind = Kind::PipelineRun;
     let group = format!("/apis/{}", kind.group());

@@ -83,6 +83,20 @@ pub struct Check {
     pub remedy: Option<String>,
 }
 
+const SURROUNDINGS: &str = "surroundings";
+const ENROLMENT: &str = "enrolment";
+const KAOS: &str = "kaos";
+
+/// Whether a group of checks is about kinds that this installation serves. The others are left to another operator (`render --kinds`): its Pods lack
+/// nothing of ours, and to stop it, as a finding would say, is the fault.
+fn is_about(group: &str, kinds: Kinds) -> bool {
+    match group {
+        SURROUNDINGS | ENROLMENT => kinds.serves(keys::GROUP_AGENT),
+        KAOS => kinds.serves(keys::GROUP_KAOS),
+        _ => true,
+    }
+}
+
 /// What became of reading an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Seen {
@@ -198,14 +212,20 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         webhook::check(&mut visit).await?;
         visit.group = "rights";
         rights::check(&mut visit).await?;
-        visit.group = "surroundings";
-        surroundings::check(&mut visit).await?;
-        visit.group = "enrolment";
-        enrolment::check(&mut visit).await?;
+        visit.group = SURROUNDINGS;
+        if is_about(visit.group, kinds) {
+            surroundings::check(&mut visit).await?;
+        }
+        visit.group = ENROLMENT;
+        if is_about(visit.group, kinds) {
+            enrolment::check(&mut visit).await?;
+        }
         visit.group = "builds";
         builds::check(&mut visit).await?;
-        visit.group = "kaos";
-        kaos::check(&mut visit, &file).await?;
+        visit.group = KAOS;
+        if is_about(visit.group, kinds) {
+            kaos::check(&mut visit, &file).await?;
+        }
         visit.group = "cards";
         cards::check(&mut visit).await?;
         catalogue::check(&mut visit).await?;
@@ -273,4 +293,22 @@ fn print(output: Format, checks: &[Check], io: &mut Io<'_>) -> anyhow::Result<()
 /// The text at a pointer, empty when there is none.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (group, whether it is asked about where every kind, those of KAOS alone, and those of BeeAI alone are served)
+    #[test]
+    fn nothing_is_asked_about_kinds_that_are_left_to_another_operator() {
+        for (group, asked) in [
+            ("rights", [true, true, true]),
+            (SURROUNDINGS, [true, false, false]),
+            (ENROLMENT, [true, false, false]),
+            (KAOS, [true, true, false]),
+        ] {
+            assert_eq!([Kinds::All, Kinds::Kaos, Kinds::Beeai].map(|kinds| is_about(group, kinds)), asked, "{group}");
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! What another operator of the same kinds left behind, or still runs: the Go operator keeps its own names for what we have under ours.
 //!
-//! In: the webhook configurations and the label policy of the cluster. Out: one finding each, with the command that removes it. While its
-//! webhooks stand without it, they refuse agents' Pods and every change of an AgentRuntime; while it runs, two operators write the same fields.
+//! In: the webhook configurations and the label policy of the cluster, and which kinds are served here. Out: one finding each, with the command that
+//! removes it. While its webhooks stand without it, they refuse agents' Pods and every change of an AgentRuntime; while it runs, two operators write the
+//! same fields. Where these kinds are left to it (`--kinds`), nothing of it is in the way.
 
 use serde_json::Value;
 
 use super::{Seen, Visit, text};
 use crate::api::agent_kagenti_dev;
+use crate::cli::render::kinds::Kinds;
 use crate::cli::render::{FailureMode, Install, webhooks};
 use crate::domain::keys;
 use crate::store::{Kind, KindOrigin};
@@ -25,7 +27,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             visit.unknown(name, notes.join("; "), "run doctor as somebody who may list webhook configurations");
         }
         for configuration in &found {
-            let entries = ours_by_other_names(configuration);
+            let entries = ours_by_other_names(configuration, visit.kinds);
             if !entries.is_empty() {
                 let called = text(configuration, "/metadata/name");
                 let seen = format!(
@@ -41,7 +43,10 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             }
         }
     }
-    if let Seen::Is(_) = visit.read(name, &format!("{ROOT}/validatingadmissionpolicybindings/{LABEL_POLICY}")).await? {
+    let binding = format!("{ROOT}/validatingadmissionpolicybindings/{LABEL_POLICY}");
+    if visit.kinds.serves(agent_kagenti_dev::GROUP)
+        && let Seen::Is(_) = visit.read(name, &binding).await?
+    {
         let seen = format!(
             "policy {LABEL_POLICY} lets only the Go operator set label {}: enrolment is refused, and so is the label in a manifest",
             keys::LABEL_TYPE
@@ -57,12 +62,14 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The entries of a configuration of another name that are for what ours are for: by their path, or by the kinds they judge.
-fn ours_by_other_names(configuration: &Value) -> Vec<&str> {
+/// The entries of a configuration of another name that are for what ours are for where those kinds are served: by their path, or by the kinds they
+/// judge.
+fn ours_by_other_names(configuration: &Value, served: Kinds) -> Vec<&str> {
     if text(configuration, "/metadata/name") == keys::WEBHOOK_CONFIGURATION {
         return Vec::new();
     }
-    let rendered = webhooks::objects(&Install::new(FailureMode::Fail, "", ""));
+    let install = Install { kinds: served, ..Install::new(FailureMode::Fail, "", "") };
+    let rendered = webhooks::objects(&install);
     let hooks = |object: &'_ Value| object["webhooks"].as_array().cloned().unwrap_or_default();
     let paths: Vec<String> =
         rendered.iter().flat_map(hooks).map(|hook| text(&hook, "/clientConfig/service/path").to_owned()).collect();
@@ -73,9 +80,10 @@ fn ours_by_other_names(configuration: &Value) -> Vec<&str> {
         };
         let ours = Kind::ALL.iter().filter(|kind| kind.descriptor().origin == KindOrigin::Ours);
         let kinds: Vec<&str> = ours.map(|kind| kind.plural()).chain(["*"]).collect();
-        rules
-            .into_iter()
-            .any(|rule| has(&rule["apiGroups"], &[agent_kagenti_dev::GROUP]) && has(&rule["resources"], &kinds))
+        served.serves(agent_kagenti_dev::GROUP)
+            && rules
+                .into_iter()
+                .any(|rule| has(&rule["apiGroups"], &[agent_kagenti_dev::GROUP]) && has(&rule["resources"], &kinds))
     };
     let entries = configuration["webhooks"].as_array().into_iter().flatten();
     let same = |hook: &&Value| {
@@ -106,11 +114,30 @@ mod tests {
         let found =
             [(by_path.clone(), "inject.kagenti.io"), (by_kind, "vagentruntime.kb.io"), (by_card, "vcard.example")];
         for (hook, name) in found {
-            assert_eq!(ours_by_other_names(&configuration("kagenti-operator", hook)), [name]);
+            assert_eq!(ours_by_other_names(&configuration("kagenti-operator", hook), Kinds::All), [name]);
         }
-        assert!(ours_by_other_names(&configuration(keys::WEBHOOK_CONFIGURATION, by_path)).is_empty());
+        assert!(ours_by_other_names(&configuration(keys::WEBHOOK_CONFIGURATION, by_path), Kinds::All).is_empty());
         let theirs = json!({"name": "x", "clientConfig": {"service": {"path": "/mutate"}},
             "rules": [{"apiGroups": [""], "resources": ["pods"]}]});
-        assert!(ours_by_other_names(&configuration("istio", theirs)).is_empty());
+        assert!(ours_by_other_names(&configuration("istio", theirs), Kinds::All).is_empty());
+    }
+
+    /// Its webhooks are deleted by whoever follows the remedy, and it serves what we leave to it.
+    #[test]
+    fn an_operator_of_kinds_that_are_not_served_here_is_in_nobodys_way() {
+        let path = |path: &str| json!({"name": "theirs", "clientConfig": {"service": {"path": path}}});
+        let judges =
+            json!({"name": "theirs", "rules": [{"apiGroups": ["agent.kagenti.dev"], "resources": ["agentruntimes"]}]});
+        for (hook, all, kaos, beeai) in [
+            (path(keys::PATH_INJECT), true, false, false),
+            (judges, true, false, false),
+            (path(keys::PATH_KAOS), true, true, false),
+            (path(keys::PATH_BEEAI_AGENT), true, false, true),
+        ] {
+            for (served, found) in [(Kinds::All, all), (Kinds::Kaos, kaos), (Kinds::Beeai, beeai)] {
+                let configuration = configuration("kagenti-operator", hook.clone());
+                assert_eq!(!ours_by_other_names(&configuration, served).is_empty(), found, "{served:?}: {hook}");
+            }
+        }
     }
 }

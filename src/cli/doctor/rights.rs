@@ -79,7 +79,12 @@ pub(super) async fn allowed(visit: &Visit, role: Role, attributes: &Value) -> an
 /// One question per verb and place, with the words for a person.
 fn questions(right: &Right, install: &Install) -> Vec<(Value, String)> {
     let question = |verb: &str, place: Option<&str>| {
-        let mut attributes = json!({"group": right.group, "resource": right.resource, "verb": verb});
+        let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
+        let mut attributes = json!({"group": right.group, "resource": resource, "verb": verb});
+        // As the API server asks: a role that gives `*/status` gives it, and only so is that seen.
+        if !subresource.is_empty() {
+            attributes["subresource"] = json!(subresource);
+        }
         let mut words = format!("{verb} {}", right.resource);
         if let Some(name) = right.name {
             attributes["name"] = json!(name);
@@ -137,6 +142,20 @@ mod tests {
         assert_eq!(asked(&right("namespaces", Scope::Cluster), &["team1"]), ["list namespaces"]);
         let templates = right("configmaps", Scope::Cluster);
         assert_eq!(asked(&templates, &["team1"]), ["list configmaps in own", "list configmaps in team1"]);
+    }
+
+    #[test]
+    fn a_subresource_is_asked_for_as_the_api_server_asks_for_it() {
+        let install = Install::new(FailureMode::Fail, "own", "");
+        let all = rights(FailureMode::Gate);
+        let questions: Vec<_> = all.iter().flat_map(|right| questions(right, &install)).collect();
+        for (attributes, words) in &questions {
+            let member = |name: &str| attributes[name].as_str().unwrap_or_default();
+            assert!(!member("resource").contains('/'), "{words}: {attributes}");
+            assert_eq!(words.contains('/'), !member("subresource").is_empty(), "{words}: {attributes}");
+        }
+        let evicts = questions.iter().find(|(_, words)| words == "create pods/eviction").unwrap();
+        assert_eq!(evicts.0, json!({"group": "", "resource": "pods", "subresource": "eviction", "verb": "create"}));
     }
 
     #[test]

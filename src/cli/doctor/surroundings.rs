@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Seen, Visit, issuer, keycloak, text};
 use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
+use crate::cli::survey;
 use crate::config::resolved::SpireSwitch;
 use crate::config::schema::Platform;
 use crate::config::trust::Trust;
@@ -54,7 +55,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             && (switch == Some("true") || enrolled.contains(text(namespace, "/metadata/name")))
     });
     for namespace in of_interest.collect::<Vec<_>>() {
-        pod_security(visit, namespace);
+        pod_security(visit, namespace, &pods);
     }
     waiting(visit, &pods);
     keycloak::check(visit, !pods.is_empty()).await?;
@@ -140,7 +141,18 @@ pub(super) async fn platform_file(visit: &mut Visit) -> anyhow::Result<PlatformF
     })
 }
 
-fn pod_security(visit: &mut Visit, namespace: &Value) {
+/// Whether Pods run in that namespace, each of them injected by a mode that every level takes. What a level does not take never becomes a Pod; it is
+/// told of with its workload.
+fn takes_what_runs(namespace: &str, pods: &[Value]) -> bool {
+    let brings_init = |pod: &Value| {
+        let containers = pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten();
+        containers.into_iter().any(|container| container["name"] == keys::CONTAINER_PROXY_INIT)
+    };
+    let mut here = pods.iter().filter(|pod| text(pod, "/metadata/namespace") == namespace).peekable();
+    here.peek().is_some() && here.all(|pod| survey::is_injected(pod) && !brings_init(pod))
+}
+
+fn pod_security(visit: &mut Visit, namespace: &Value, pods: &[Value]) {
     let name = format!("Pod Security of namespace {}", text(namespace, "/metadata/name"));
     let level = namespace
         .pointer("/metadata/labels")
@@ -148,6 +160,10 @@ fn pod_security(visit: &mut Visit, namespace: &Value) {
         .and_then(Value::as_str);
     match PodSecurity::of_label(level) {
         PodSecurity::Privileged => visit.ok(&name, format!("{}: every mode can be injected", level.unwrap_or("not set"))),
+        _ if takes_what_runs(text(namespace, "/metadata/name"), pods) => visit.ok(
+            &name,
+            format!("{}: the enrolled Pods there are injected without proxy-init, which it rejects", level.unwrap_or_default()),
+        ),
         PodSecurity::Baseline | PodSecurity::Restricted => visit.finding(
             &name,
             format!("{}: proxy-init of mode envoy-sidecar is rejected", level.unwrap_or_default()),
@@ -171,5 +187,33 @@ fn waiting(visit: &mut Visit, pods: &[Value]) {
     } else {
         let remedy = "those with a controller are replaced once the webhook answers; delete the others";
         visit.finding(name, gated.join(", "), remedy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Once the remedy was followed there is nothing left to do.
+    #[test]
+    fn a_level_that_takes_every_pod_that_runs_is_no_finding() {
+        let pod = |namespace: &str, sidecar: &str, init: &str| {
+            json!({"metadata": {"namespace": namespace, "annotations": {keys::ANNOTATION_STATUS: "{}"}},
+                "spec": {"containers": [{"name": "agent"}, {"name": sidecar}], "initContainers": [{"name": init}]}})
+        };
+        let light = || pod("team1", keys::CONTAINER_AUTHBRIDGE_PROXY, "own");
+        let full = |namespace: &str| pod(namespace, keys::CONTAINER_ENVOY, keys::CONTAINER_PROXY_INIT);
+        for (pods, taken) in [
+            (vec![light()], true),
+            (vec![light(), full("team2")], true),
+            (vec![light(), full("team1")], false),
+            (vec![light(), pod("team1", "plain", "own")], false),
+            (vec![full("team2")], false),
+            (Vec::new(), false),
+        ] {
+            assert_eq!(takes_what_runs("team1", &pods), taken, "{pods:?}");
+        }
     }
 }

@@ -237,9 +237,20 @@ async fn while_away(visit: &mut Visit, hook: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether the selectors leave that namespace out, whatever is installed: a Pod that comes back from there without sidecars says nothing. Whoever
+/// looks after the operator has its namespace in the context.
+fn is_exempt(namespace: &str, operator: &str) -> bool {
+    namespace == operator || keys::SYSTEM_NAMESPACES.contains(&namespace)
+}
+
 /// A real create of an enrolled Pod, not stored.
 async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
     let name = format!("an enrolled Pod in {}", visit.namespace);
+    if is_exempt(&visit.namespace, &visit.operator) {
+        let seen = "no Pod of a namespace of Kubernetes or of Drawbridge is ever injected, so none was tried";
+        visit.unknown(&name, seen, "name a namespace of agents with -n, and an enrolled Pod is tried there");
+        return Ok(());
+    }
     if !visit.watches(&visit.namespace) {
         let remedy = format!(
             "name a watched namespace with -n ({}), or render the manifests with a list that has this one",
@@ -312,7 +323,19 @@ fn injected(visit: &mut Visit, name: &str, pod: &Value, took: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::render::selectors::enrolled_pods;
     use crate::cli::render::{FailureMode, Install};
+
+    /// (namespace, whether a Pod is tried there), as the selectors have it.
+    #[test]
+    fn a_pod_is_tried_where_the_webhook_is_asked_and_nowhere_else() {
+        let selector = serde_json::to_value(enrolled_pods("own").namespaces).unwrap();
+        for (namespace, tried) in [("default", true), ("team1", true), ("own", false), ("kube-system", false)] {
+            assert_eq!(is_exempt(namespace, "own"), !tried, "{namespace}");
+            let labels = BTreeMap::from([("kubernetes.io/metadata.name", namespace)]);
+            assert_eq!(matches(&selector, &labels), tried, "{namespace}");
+        }
+    }
 
     #[test]
     fn whatever_has_an_entry_be_asked_less_is_a_change_also_where_nothing_is_rendered() {

@@ -8,7 +8,7 @@
 //! | `drawbridge-pod-bindings` | refuses our labels and annotations on Bindings, which would reach the Pod past the policy above | always |
 //! | `drawbridge-weakened-proxy` | warns of ephemeral containers that pass for the proxy, and of resizes that starve it; refuses nothing | always |
 //! | `drawbridge-custom-steps` | refuses steps of a person's own from whoever may not create PipelineRuns | always |
-//! | `drawbridge-build-records` | refuses that anybody but us writes what an AgentBuild's status says of how its image was made | always |
+//! | `drawbridge-build-records` | refuses that anybody but us writes what an AgentBuild's status says of how its image was made, or changes which image that is | always |
 //! | `drawbridge-agent-pods` | refuses Agents whose Pod asks for powers from whoever may create neither Pods nor Deployments | always |
 //! | `drawbridge-agent-secrets`, `drawbridge-build-secrets`, `drawbridge-beeai-agent-secrets`, `drawbridge-beeai-build-secrets` | refuse Agents and AgentBuilds that refer to a Secret from whoever may not have it | always |
 //! | `drawbridge-beeai-compat-agent-secrets`, `drawbridge-beeai-compat-build-secrets` | the same for the kinds of `beeai.beeai.dev` | with the manifest of that group |

@@ -191,6 +191,9 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
     };
     let mut objects = vec![object(&account)];
     let mut needed = rights(install.failure_mode);
+    if install.values.openshift {
+        needed.extend(owners_enforced());
+    }
     needed.retain(|right| install.kinds.needs(right));
     objects.extend(bound(install, role, role.name(), &needed));
     if role == Role::Controllers {
@@ -198,6 +201,21 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
         objects.extend(bundle.into_iter().flat_map(|bundle| trust_bundle(install, &bundle)));
     }
     objects
+}
+
+/// What it takes besides to change the owners of a ServiceAccount or of a build's login where the API server asks whoever changes owners for the right
+/// to delete the object (admission plugin `OwnerReferencesPermissionEnforcement`, which OpenShift runs). The other kinds whose owners change are deleted
+/// as well. Nobody deletes these: no operation is planned that would, so the right stands outside of the table, and policy `drawbridge-own-reach`, which
+/// is made from that, refuses whatever uses it.
+fn owners_enforced() -> [Right; 2] {
+    ["serviceaccounts", "secrets"].map(|resource| Right {
+        role: Role::Controllers,
+        scope: Scope::Cluster,
+        group: "",
+        resource,
+        name: None,
+        verbs: &["delete"],
+    })
 }
 
 /// Name of the Role by which the controllers read a trust bundle that none of their other rights reaches.

@@ -13,6 +13,7 @@ use crate::config::cards::{BUNDLE_NAMESPACE, BundleConfigMap};
 use crate::config::content::digest;
 use crate::domain::keys;
 use crate::domain::workload::{Workload, WorkloadKind};
+use crate::server::guards::Kind as Guard;
 use crate::store::{Kind, KindOrigin};
 
 /// One object, and where it is.
@@ -231,6 +232,10 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
     let bindings = cluster.list(&format!("{root}/rolebindings?{ours}"), notes).await?;
     let roles = cluster.list(&format!("{root}/roles?{ours}"), notes).await?;
     let mut more = of_watched_namespaces(bindings, roles, own, &accounts);
+    for kind in Guard::ALL.into_iter().filter(|kind| !kind.is_webhook()) {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{}?{ours}", kind.plural());
+        more.extend(cluster.list(&path, notes).await?.into_iter().filter(bears_our_name));
+    }
     // What `render --pod-monitor` and `alerts --prometheus-rule` print, in whichever namespace Prometheus looks for it.
     for plural in ["podmonitors", "prometheusrules"] {
         more.extend(cluster.list(&format!("/apis/monitoring.coreos.com/v1/{plural}?{ours}"), notes).await?);
@@ -271,6 +276,12 @@ fn unknown_settings(all: &[Value], known: &[Part]) -> Vec<Part> {
         Some(Part { path, object: object.clone(), always_ours: false, edited })
     });
     parts.collect()
+}
+
+/// A policy or binding with our label that some version of `render` has named: one that this version does not know would go on refusing, and comparing,
+/// when nobody is there any more who looks after it.
+fn bears_our_name(object: &Value) -> bool {
+    text(object, "/metadata/name").starts_with("drawbridge-")
 }
 
 /// The name of every RoleBinding that `render` prints, and the account that it gives rights to: in watched namespaces they have the names that they have

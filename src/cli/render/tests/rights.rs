@@ -22,6 +22,34 @@ fn g9_rights_have_no_wildcard_and_no_way_up() {
     }
 }
 
+/// OpenShift asks whoever changes the owners of an object for the right to delete it. With the right alone nothing is deleted: the policy for our own
+/// account knows no such operation.
+#[test]
+fn where_owners_are_enforced_every_kind_whose_owners_change_may_be_deleted_and_by_policy_is_not() {
+    let rendered = |openshift: bool| -> Vec<Value> {
+        let mut install = install(FailureMode::Fail);
+        install.values.openshift = openshift;
+        parts(&install).into_iter().flat_map(|part| part.objects).collect()
+    };
+    let may_delete = |objects: &[Value], role: &str, resource: &str| {
+        let rules = one(objects, "ClusterRole", role)["rules"].as_array().unwrap();
+        let has = |list: &Value, word: &str| list.as_array().unwrap().iter().any(|one| one == word);
+        rules.iter().any(|rule| has(&rule["resources"], resource) && has(&rule["verbs"], "delete"))
+    };
+    let (plain, openshift) = (rendered(false), rendered(true));
+    for resource in ["serviceaccounts", "secrets"] {
+        assert!(!may_delete(&plain, "drawbridge-controllers", resource), "{resource}");
+        assert!(may_delete(&openshift, "drawbridge-controllers", resource), "{resource}");
+        assert!(!may_delete(&openshift, "drawbridge-webhook", resource), "{resource}");
+        let reach = one(&openshift, "ValidatingAdmissionPolicy", "drawbridge-own-reach").to_string();
+        assert!(!reach.contains(&format!("'DELETE /{resource}'")), "{resource}");
+    }
+    // What is owned and deleted by the table of rights.
+    for resource in ["configmaps", "services", "deployments", "agentcards", "networkpolicies", "roles", "httproutes"] {
+        assert!(may_delete(&plain, "drawbridge-controllers", resource), "{resource}");
+    }
+}
+
 #[test]
 fn only_mode_gate_may_make_pods_and_builds_only_take_theirs_away() {
     let writes = |verb: &&'static str| !["get", "list", "watch"].contains(verb);

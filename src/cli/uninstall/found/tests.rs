@@ -117,6 +117,26 @@ fn what_manifests_of_their_own_added_goes_too() {
     }
 }
 
+/// What an earlier or a later version has rendered beside what this one knows goes by its name and its label, and in its turn.
+#[test]
+fn a_policy_of_another_version_is_found_by_its_name_and_has_a_path() {
+    for (kind, of) in [
+        (Guard::Policy, "ValidatingAdmissionPolicy"),
+        (Guard::Binding, "ValidatingAdmissionPolicyBinding"),
+        (Guard::MutatingPolicy, "MutatingAdmissionPolicy"),
+        (Guard::MutatingBinding, "MutatingAdmissionPolicyBinding"),
+    ] {
+        let named = |name: &str| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": of, "metadata": {"name": name}});
+        assert!(bears_our_name(&named("drawbridge-of-tomorrow")) && !bears_our_name(&named("team-drawbridge")));
+        let root = format!("/apis/admissionregistration.k8s.io/v1/{}", kind.plural());
+        assert_eq!(path(&named("drawbridge-of-tomorrow")), Some(format!("{root}/drawbridge-of-tomorrow")));
+        assert!(!kind.is_webhook() && turn(&named("drawbridge-of-tomorrow")) < FIRST.len());
+    }
+    for object in crate::cli::render::policies::objects(&Install::new(FailureMode::Gate, "own", "")) {
+        assert!(bears_our_name(&object), "{object}");
+    }
+}
+
 #[test]
 fn bindings_go_ahead_of_policies_and_rights_ahead_of_processes() {
     let order: Vec<String> =
