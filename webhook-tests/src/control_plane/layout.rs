@@ -242,6 +242,9 @@ impl Layout {
             // The default of 20 requests a second makes a cluster's first seconds three times as long.
             "--kube-api-qps=500".into(),
             "--kube-api-burst=1000".into(),
+            // No node of ours fails: one that is not heard of for the usual 50 s waits for the machine, as when an API server restarts on a busy one,
+            // and its Pods would become unready.
+            "--node-monitor-grace-period=1h".into(),
             "--use-service-account-credentials=true".into(),
             format!("--service-account-private-key-file={}", self.path("service-accounts.key")),
             format!("--root-ca-file={}", self.path("ca.crt")),
