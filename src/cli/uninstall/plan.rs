@@ -476,6 +476,23 @@ fn tried_again(plan: &mut Plan, (pod, owner): (&Value, &Value), found: &Found) {
     if is_suspended || plan.steps.iter().any(|step| step.phase == Phase::GatedPods && step.path == part.path) {
         return;
     }
+    let others = others_of(job, found);
+    if others > 0 {
+        let (namespace, name) = (text(job, "/metadata/namespace"), text(job, "/metadata/name"));
+        let (run, they) = if others == 1 { ("runs", "it") } else { ("run", "they") };
+        let why = format!(
+            "{} of it {run} and would end if it were suspended, which takes its Pod behind {} away without costing a try; suspend it once {they} may end, \
+             and resume it then: kubectl -n {namespace} patch job {name} -p '{{\"spec\":{{\"suspend\":true}}}}', and the same with false",
+            pods(others),
+            keys::SCHEDULING_GATE
+        );
+        let kept = Kept { object: title(job), why, planned: true };
+        // Several Pods of it may wait.
+        if !plan.later.contains(&kept) {
+            plan.later.push(kept);
+        }
+        return;
+    }
     let step = |mark: Value, suspend: bool, effect: &str| {
         let metadata = json!({"uid": text(job, "/metadata/uid"), "annotations": {keys::ANNOTATION_SUSPENDED: mark}});
         Step {
@@ -489,6 +506,23 @@ fn tried_again(plan: &mut Plan, (pod, owner): (&Value, &Value), found: &Found) {
     let mark = json!(text(pod, "/metadata/uid"));
     plan.steps.push(step(mark, true, "suspended, so that its Pod goes, which costs it no try"));
     plan.steps.push(step(Value::Null, false, "resumed once that Pod is gone: it makes another one, without sidecars"));
+}
+
+/// How many Pods of a Job do not wait behind our gate, and would end if the Job were suspended: as its status and the Pods that were found have it.
+fn others_of(job: &Value, found: &Found) -> usize {
+    let is_its = |pod: &&Value| {
+        let owner = survey::controller(pod);
+        owner.is_some_and(|owner| text(owner, "/uid") == text(job, "/metadata/uid"))
+    };
+    let is_over = |pod: &Value| {
+        let has_ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+        has_ended || !text(pod, "/metadata/deletionTimestamp").is_empty()
+    };
+    let live = found.pods.iter().map(|part| &part.object).filter(is_its).filter(|pod| !is_over(pod));
+    let (gated, others): (Vec<_>, Vec<_>) = live.partition(|pod| survey::is_gated(pod));
+    let active = job.pointer("/status/active").and_then(Value::as_u64);
+    let active = active.and_then(|number| usize::try_from(number).ok()).unwrap_or_default();
+    others.len().max(active.saturating_sub(gated.len()))
 }
 
 /// Whether that resumes a Job. One that is resumed before its controller has heard that it was suspended keeps its Pods.

@@ -44,7 +44,7 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
         cluster.list(&format!("{}?labelSelector={}", Kind::Pod.path(""), keys::LABEL_QUARANTINED), notes).await?;
     verified.extend(held.into_iter().filter(|pod| label(pod, keys::LABEL_VERIFIED).is_none()));
     let mut namespaces = cluster.list(&Kind::Namespace.path(""), notes).await?;
-    namespaces.retain(|namespace| annotation(namespace, keys::ANNOTATION_QUARANTINE).is_some());
+    namespaces.retain(is_held);
     let mut signing = Vec::new();
     let ours = format!("{}%3D{}", keys::LABEL_APP_MANAGED_BY, keys::MANAGED_BY_DRAWBRIDGE);
     for kind in [Kind::RoleBinding, Kind::Role, Kind::SignedCard] {
@@ -59,6 +59,19 @@ pub(super) async fn read(cluster: &Cluster, notes: &mut Vec<String>) -> anyhow::
         held: parts(Kind::Namespace, namespaces),
         signing,
     })
+}
+
+/// Somebody is in quarantine there.
+pub(super) fn is_held(namespace: &Value) -> bool {
+    annotation(namespace, keys::ANNOTATION_QUARANTINE).is_some()
+}
+
+/// What a person said of a Namespace, and where the record of it stands.
+fn said(namespace: &Value) -> String {
+    let who = annotation(namespace, keys::ANNOTATION_QUARANTINE).unwrap_or_default();
+    let record = annotation(namespace, keys::ANNOTATION_QUARANTINE_RECORD)
+        .map(|_| format!(" (record: annotation {})", keys::ANNOTATION_QUARANTINE_RECORD));
+    format!("annotation {}: {who}{}", keys::ANNOTATION_QUARANTINE, record.unwrap_or_default())
 }
 
 /// One of the objects by which the Pods of a workload publish their signed card, and ours.
@@ -77,10 +90,9 @@ pub(super) fn plan(plan: &mut Plan, found: &Found, options: &Options) {
     plan.stays.extend(trust.held.iter().map(|part| Kept {
         object: title(&part.object),
         why: format!(
-            "annotation {}: {} is a person's word; nothing cuts off who is in that quarantine any more, and the next installation does again. drawbridge release \
+            "{} is a person's word; nothing cuts off who is in that quarantine any more, and the next installation does again. drawbridge release \
              takes it back",
-            keys::ANNOTATION_QUARANTINE,
-            annotation(&part.object, keys::ANNOTATION_QUARANTINE).unwrap_or_default()
+            said(&part.object)
         ),
         planned: true,
     }));

@@ -146,23 +146,3 @@ fn an_agent_runtime_may_point_at_the_deployment_that_is_made_of_an_agent() {
         assert_eq!(!has(&seen, "TargetNotFound", "Deployment team1/weather"), there, "{agent}: {seen:?}");
     }
 }
-
-#[test]
-fn the_account_of_an_agent_is_there_whatever_stands_first() {
-    let other = json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "weather", "namespace": "team1"},
-        "spec": {"template": {"metadata": {"labels": {"kagenti.io/type": "agent"}}, "spec": {
-            "containers": [{"name": "agent", "image": "agent:1", "ports": [{"containerPort": 8000}]}]}}},
-    });
-    let told = |items: [Value; 2]| {
-        let words = ["drawbridge", "validate", "-o", "json", "-f", "-", "--spire-driver"];
-        let input = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-        let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
-        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
-        let exit = Cli::try_parse_from(words).unwrap().command.run(&mut io).unwrap();
-        let out = String::from_utf8(out).unwrap();
-        assert!(out.contains("ServiceAccountConflict"), "{out}");
-        (exit, serde_json::from_str::<Value>(&out).unwrap().as_array().unwrap().len())
-    };
-    assert_eq!(told([other.clone(), agent()]), told([agent(), other]));
-}

@@ -41,10 +41,11 @@ enum EventError {
 }
 
 impl EventError {
-    /// Whether it is about this Event alone, and stays the same for a while: a right that is missing, a policy, a quota, a namespace that goes.
+    /// Whether it is about this Event alone, and stays the same for a while: a right that is missing, a policy, a quota, a namespace that goes, a
+    /// webhook that does not answer (500). Whoever does not know us, has no time or does not reach what stands behind him says so to every Event.
     fn is_refusal(&self) -> bool {
         match self {
-            EventError::Api(kube::Error::Api(status)) => matches!(status.code, 400 | 403 | 404 | 422),
+            EventError::Api(kube::Error::Api(status)) => !matches!(status.code, 401 | 429 | 502..=504),
             EventError::Api(_) => false,
             EventError::Unbuildable(_) => true,
         }
@@ -222,7 +223,8 @@ async fn write(client: &Client, notice: &Notice, about: &Regarding) -> Result<()
     let params = PostParams { field_manager: Some(notice.teller.to_owned()), ..PostParams::default() };
     match api.create(&params, &event).await {
         Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        // A quota that others change at the same moment is a conflict, too, and nothing was written.
+        Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -261,8 +263,9 @@ mod tests {
     /// Namespace of an Event, and kind of the object that it is about.
     type Sent = (String, String);
 
-    /// An API server that lets Events be read and written in these namespaces, and the namespace and kind of object of what was written.
-    fn server(open: &'static [&'static str]) -> (Client, Arc<Mutex<Vec<Sent>>>) {
+    /// An API server that lets Events be written in these namespaces and answers in others with that code (where that is 403, also to whoever
+    /// reads); and the namespace and kind of object of what was written.
+    fn server(open: &'static [&'static str], refusal: u16) -> (Client, Arc<Mutex<Vec<Sent>>>) {
         let written: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
         let seen = Arc::clone(&written);
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -275,8 +278,9 @@ mod tests {
                         "code": code, "reason": reason, "message": "no"});
                     (code, status)
                 };
-                let (code, answer) = if !open.contains(&namespace.as_str()) {
-                    status(403, "Forbidden")
+                let is_open = open.contains(&namespace.as_str());
+                let (code, answer) = if !is_open && (is_post || refusal == 403) {
+                    status(refusal, "Refused")
                 } else if is_post {
                     let bytes = request.into_body().collect_bytes().await.unwrap();
                     let event: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -295,15 +299,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_notice_that_is_refused_holds_up_no_other() {
-        let (client, written) = server(SOME);
+        // A conflict is one of a quota, and 500 what a webhook that is down comes to.
+        for refusal in [400, 403, 404, 409, 422, 500] {
+            refused_with(refusal).await;
+        }
+    }
+
+    async fn refused_with(refusal: u16) {
+        let (client, written) = server(SOME, refusal);
         let (mut queue, now) = (Queue::default(), Instant::now());
         queue.take(overwritten(), now);
         queue.take(missing(), now);
         assert_eq!(queue.next(now), Some((0, now)), "in the order in which they arose");
         let refused = tell(client.clone(), None, &queue.waiting[0].notice).await;
-        assert!(refused.as_ref().is_err_and(EventError::is_refusal), "{refused:?}");
+        assert!(refused.as_ref().is_err_and(EventError::is_refusal), "{refusal}: {refused:?}");
         queue.answered(0, refused, now);
-        assert_eq!(queue.next(now), Some((1, now)), "the next one is told at once");
+        assert_eq!(queue.next(now), Some((1, now)), "{refusal}: the next one is told at once");
         let told = tell(client, None, &queue.waiting[1].notice).await;
         queue.answered(1, told, now);
         assert_eq!(*written.lock(), [(OWN.to_owned(), "Deployment".to_owned())]);
@@ -313,6 +324,21 @@ mod tests {
         assert_eq!(queue.next(now), Some((1, now)));
         queue.forget(now + PATIENCE);
         assert_eq!(queue.next(now + PATIENCE), None);
+    }
+
+    /// Whoever is asked says these to every Event.
+    #[tokio::test]
+    async fn who_is_busy_or_does_not_know_us_is_left_alone_for_a_while() {
+        for code in [401, 429, 502, 503, 504] {
+            let (client, _) = server(&[], code);
+            let (mut queue, now) = (Queue::default(), Instant::now());
+            queue.take(overwritten(), now);
+            queue.take(missing(), now);
+            let told = tell(client, None, &queue.waiting[0].notice).await;
+            assert!(told.as_ref().is_err_and(|error| !error.is_refusal()), "{code}: {told:?}");
+            queue.answered(0, told, now);
+            assert_eq!(queue.next(now), Some((0, now + FIRST_RETRY)), "{code}: both of them wait");
+        }
     }
 
     #[test]
@@ -333,13 +359,17 @@ mod tests {
     #[tokio::test]
     async fn what_may_not_be_told_in_default_is_told_about_our_own_deployment() {
         let ours = Regarding::controllers(OWN);
-        for (open, namespace, kind) in [(SOME, OWN, "Deployment"), (ALL, "default", "MutatingWebhookConfiguration")] {
-            let (client, written) = server(open);
+        for (open, refusal, namespace, kind) in [
+            (SOME, 403, OWN, "Deployment"),
+            (SOME, 500, OWN, "Deployment"),
+            (ALL, 403, "default", "MutatingWebhookConfiguration"),
+        ] {
+            let (client, written) = server(open, refusal);
             tell(client, Some(&ours), &overwritten()).await.unwrap();
             assert_eq!(*written.lock(), [(namespace.to_owned(), kind.to_owned())]);
         }
         // What has a namespace stays where people look for it.
-        let (client, written) = server(&[]);
+        let (client, written) = server(&[], 403);
         assert!(tell(client, Some(&ours), &missing()).await.is_err_and(|error| error.is_refusal()));
         assert!(written.lock().is_empty());
     }

@@ -153,7 +153,8 @@ fn of_right(seen: &RightSeen) -> usize {
 
 fn of_policy(seen: &NetworkPolicySeen) -> usize {
     let claim = seen.claim.as_ref().and_then(|claim| claim.fields.as_ref()).map_or(0, |fields| block(fields.len()));
-    POLICY + seen.spec.as_ref().map_or(0, |spec| weight(spec)) + claim
+    let declared = seen.declared.as_ref().map_or(0, |says| block(says.len()));
+    POLICY + seen.spec.as_ref().map_or(0, |spec| weight(spec)) + claim + declared
 }
 
 fn of_signed(seen: &SignedCardSeen) -> usize {
@@ -184,6 +185,7 @@ mod tests {
     use crate::api::agent_kagenti_dev::provenance::{
         BEFORE, EARLIER, ENTRIES, INPUTS, LARGEST, MADE, Provenance, STEPS, StepSource, TEXT,
     };
+    use crate::domain::bounds::LARGEST_KAOS;
     use crate::store::Trust;
     use crate::store::change_of;
 
@@ -263,6 +265,86 @@ mod tests {
         assert_eq!(none, small, "one of every day frees no room when it changes");
         let large = of(&json!({"message": "x".repeat(350 * 1024)}));
         assert!(large > none + 300 * 1024, "{large}");
+    }
+
+    /// What is over a bound costs nothing here: whoever writes statuses, or under the name of a manager of ours, fills no memory by it.
+    #[test]
+    fn of_what_is_over_a_bound_nothing_large_is_left() {
+        let condition = json!({"type": "Ready", "status": "False", "reason": "InvalidSpec", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let small = json!({"conditions": [condition], "observedGeneration": 3, "phase": "Failed"});
+        let status = |member: &str, value: &Value| {
+            let mut status = small.clone();
+            status[member] = value.clone();
+            status
+        };
+        let change = |kind: Kind, spec: &Value, status: &Value| {
+            let metadata = json!({"namespace": "team", "name": "a", "uid": "a", "resourceVersion": "1"});
+            change_of(kind, &json!({"metadata": metadata, "spec": spec, "status": status}).to_string()).unwrap()
+        };
+        let kept = |what: &What| match what {
+            What::AgentRuntime(seen) => seen.status.value(),
+            What::AgentCard(seen) => Value::clone(&seen.status),
+            what => Value::clone(&what.custom().unwrap().status),
+        };
+        let long = json!("x".repeat(350 * 1024));
+        let large = json!({"image": "x".repeat(LARGEST_KAOS + 1)});
+        let mut room = Room::default();
+        let (admitted, _) = room.admit(change(Kind::KaosAgent, &large, &status("message", &long)));
+        let what = &admitted.now.as_ref().unwrap().what;
+        assert_eq!((what.over(), room.held(), kept(what)), (Some(Over::Size), 0, small.clone()));
+        // Less than 12 KiB of text, and some hundred of a tree.
+        let wide: Value = (0..1_000).map(|at| json!({"a": at})).collect();
+        let slim = |kind: Kind, status: &Value| {
+            let now = change(kind, &json!({"image": "x"}), status).now.unwrap();
+            now.what.slim(Over::Count).unwrap()
+        };
+        for kind in [Kind::Agent, Kind::AgentBuild, Kind::McpServer, Kind::AgentRuntime, Kind::AgentCard] {
+            assert_eq!(kept(&slim(kind, &small)), small, "{kind:?}: what is there is not written anew");
+            assert_eq!(kept(&slim(kind, &status("effective", &wide))), small, "{kind:?}");
+        }
+        let without = kept(&slim(Kind::Agent, &status("conditions", &wide)));
+        assert_eq!(
+            without,
+            json!({"observedGeneration": 3, "phase": "Failed"}),
+            "conditions that nobody of ours writes"
+        );
+        let build = slim(Kind::AgentBuild, &status(INPUTS, &long));
+        assert!(build.custom().unwrap().records.is_empty() && kept(&build) == small);
+        // A name of one letter takes fifty times its text.
+        let metadata = json!({"namespace": "team", "name": "f", "uid": "f", "resourceVersion": "1", "finalizers": vec!["a"; 8_000]});
+        for kind in [Kind::Agent, Kind::AgentRuntime] {
+            let (admitted, _) = room.admit(change_of(kind, &json!({"metadata": metadata}).to_string()).unwrap());
+            assert_eq!(admitted.now.unwrap().what.over(), Some(Over::Size), "{kind:?}");
+        }
+    }
+
+    /// Anybody may write under the name of a manager, and the marks of ours.
+    #[test]
+    fn of_a_network_policy_that_is_too_large_no_fields_and_no_declarations_are_left() {
+        let policy = |key: &str| {
+            let fields = json!({"f:metadata": {"f:labels": {"f:app": {}}, "f:annotations": {format!("f:{key}"): {}}}});
+            let metadata = json!({"namespace": "team", "name": "modelapi-x", "uid": "x", "resourceVersion": "1",
+                "labels": {"managed-by": "drawbridge"},
+                "annotations": {keys::ANNOTATION_DECLARED: "d".repeat(10 * 1024)},
+                "ownerReferences": [{"apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "name": "x", "uid": "m", "controller": true}],
+                "managedFields": [{"manager": keys::MANAGER_MODEL_API, "operation": "Apply", "fieldsV1": fields}]});
+            let spec = json!({"podSelector": {}, "ingress": vec![json!({}); 6_000]});
+            let (change, _) = Room::default().admit(
+                change_of(Kind::NetworkPolicy, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap(),
+            );
+            let What::NetworkPolicy(seen) = &change.now.as_ref().unwrap().what else { panic!("another kind") };
+            (**seen).clone()
+        };
+        let ours = policy("kagenti.io/content-digest");
+        assert!(
+            ours.claim.unwrap().fields.is_some_and(|fields| fields.contains("f:app")),
+            "what we apply is some hundred bytes"
+        );
+        let theirs = policy(&"x".repeat(200 * 1024));
+        let claim = theirs.claim.unwrap();
+        assert_eq!((theirs.over, theirs.declared, claim.fields), (Some(Over::Size), None, None));
+        assert!(claim.controller.is_some_and(|owner| owner.uid == "m"), "whose it is stays known");
     }
 
     /// Of a workload it stays known that it is governed: dropping the AgentRuntime would un-enrol it.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::custom::small_part;
 use super::{Slim, What};
 use crate::api::agent_kagenti_dev::{self as api, agent_card};
 use crate::domain::bounds::Over;
@@ -149,7 +150,7 @@ impl AgentCardSeen {
         matches!(self.over, Some(Over::Count | Over::Total))
     }
 
-    /// The same as one for which there is no room: what it is of and its status, which nobody but us writes, are left.
+    /// The same as one for which there is no room: what it is of is left, and of its status what is small.
     #[must_use]
     pub(super) fn slim(&self, over: Over) -> Self {
         Self {
@@ -159,6 +160,7 @@ impl AgentCardSeen {
             controller: None,
             refresh: None,
             spec: CardSpec { target: self.spec.target.clone(), ..CardSpec::default() },
+            status: Arc::new(small_part(&self.status)),
             ..self.clone()
         }
     }

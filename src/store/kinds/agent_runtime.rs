@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use self::input::AgentRuntimeInput;
+use super::custom::{are_few, small_part};
 use super::{Kind, Slim, What};
 use crate::api::agent_kagenti_dev as api;
 use crate::domain::bounds::Over;
@@ -48,9 +49,6 @@ const LONGEST: usize = 4096;
 /// Bytes that are kept of a status, as JSON: more than we ever write. With more, none is.
 pub const LARGEST_STATUS: usize = 32 * 1024;
 
-/// Names of finalizers that are kept of one object, in bytes: with more, none is.
-const LARGEST_FINALIZERS: usize = 8 * 1024;
-
 /// An AgentRuntime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRuntimeSeen {
@@ -68,7 +66,8 @@ pub struct AgentRuntimeSeen {
     pub target: Option<Target>,
     /// `spec`, as stored.
     pub spec: Arc<Value>,
-    /// `status`, as stored; an empty object when there is none, or more than anybody of ours writes.
+    /// `status`, as stored; an empty object when there is none, or more than anybody of ours writes. Of one that is over a bound, its small
+    /// members.
     pub status: Kept,
     /// It is over a bound: of `spec` nothing is kept here but the target.
     pub over: Option<Over>,
@@ -86,10 +85,11 @@ pub struct Target {
 }
 
 impl AgentRuntimeSeen {
-    /// The same, of which nothing is read because it is `over` a bound: its marks, status and target.
+    /// The same, of which nothing is read because it is `over` a bound: its marks, its target, and of its status what is small.
     #[must_use]
     pub(super) fn slim(&self, over: Over) -> Self {
-        let slim = Self { spec: Arc::new(json!({})), over: Some(over), ..self.clone() };
+        let status = Kept::of(&small_part(&self.status.value()));
+        let slim = Self { spec: Arc::new(json!({})), status, over: Some(over), ..self.clone() };
         slim.read(self.input.uid.clone())
     }
 
@@ -122,7 +122,7 @@ fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
     let metadata = raw.metadata;
     let uid = metadata.uid.as_deref().unwrap_or_default().into();
     let spec = spec(*raw.spec.unwrap_or_default());
-    let names: usize = metadata.finalizers.iter().flatten().map(String::len).sum();
+    let is_read = are_few(metadata.finalizers.iter().flatten().map(String::as_str));
     let status = status(*raw.status.unwrap_or_default());
     let status = if api::agent_card::is_within(&status, LARGEST_STATUS) { status } else { json!({}) };
     let mut seen = AgentRuntimeSeen {
@@ -134,12 +134,13 @@ fn agent_runtime(raw: Raw) -> AgentRuntimeSeen {
         target: Target::of_spec(&spec),
         spec: Arc::new(spec),
         status: Kept::of(&status),
-        over: (names > LARGEST_FINALIZERS).then_some(Over::Size),
+        over: (!is_read).then_some(Over::Size),
         input: Arc::default(),
     };
     if seen.over.is_some() {
         // Nobody writes a list that is not known.
         (seen.finalizers, seen.spec) = (Box::default(), Arc::new(json!({})));
+        seen.status = Kept::of(&small_part(&status));
     }
     seen.read(uid)
 }

@@ -19,6 +19,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 const DIGEST: usize = 64;
 /// Bytes of fields, as FieldsV1: four times the largest `spec` that is read, more than its text ever takes there.
 const FIELDS: usize = 256 * 1024;
+/// The same of an object of which we write always the same few labels, and lists that are owned as a whole: some hundred bytes.
+const FEW_FIELDS: usize = 2 * 1024;
 
 /// The digest that an annotation holds. The API server takes 256 KiB there: what is longer than a digest is none, and is not kept.
 pub(super) fn digest<'m>(metadata: &'m Metadata, annotation: &str) -> Option<&'m str> {
@@ -57,6 +59,14 @@ impl ClaimSeen {
         }
     }
 
+    /// The same of what stands beside the workload of an object of KAOS, of which we write the same few fields whatever is asked for, and of what
+    /// no Agent makes. With more than these somebody has written under the name of its manager: what was applied counts as lost, and the next
+    /// apply takes the others off.
+    pub(super) fn of_few_fields(metadata: &Metadata) -> Self {
+        let claim = Self::of(metadata);
+        Self { fields: claim.fields.filter(|fields| fields.len() <= FEW_FIELDS), ..claim }
+    }
+
     /// Controlled by the object of that uid.
     #[must_use]
     pub fn is_controlled_by(&self, uid: &str) -> bool {
@@ -65,5 +75,5 @@ impl ClaimSeen {
 }
 
 fn project(_: Kind, raw: Raw) -> Option<What> {
-    Some(What::Claim(ClaimSeen::of(&raw.metadata)))
+    Some(What::Claim(ClaimSeen::of_few_fields(&raw.metadata)))
 }

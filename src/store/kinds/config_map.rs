@@ -169,7 +169,7 @@ fn config_map(raw: Raw) -> ConfigMapSeen {
         is_step: raw.metadata.label(keys::LABEL_STEP) == Some(keys::LABEL_STEP_VALUE),
         ours: raw.metadata.label(keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE),
         written,
-        claim: raw.metadata.label("app").map(|_| Box::new(ClaimSeen::of(&raw.metadata))),
+        claim: raw.metadata.label("app").map(|_| Box::new(ClaimSeen::of_few_fields(&raw.metadata))),
         created: raw.metadata.creation_timestamp.as_deref().map(Into::into),
         routes,
         ..content

@@ -16,8 +16,13 @@ use crate::domain::keys;
 use crate::store::Kept;
 use crate::store::decode::Whole;
 
-/// Names of finalizers that are kept of one object, in bytes: with more, none is.
+/// Bytes that the names of finalizers take which are kept of one object: with more, none is.
 const LARGEST_FINALIZERS: usize = 8 * 1024;
+/// Bytes that a name takes besides its text.
+const NAME: usize = 48;
+
+/// Bytes that are kept of the status of one that is over a bound, as they lie in memory: some twice of what we write there as a rule.
+const STATUS: usize = 24 * 1024;
 
 /// An Agent or AgentBuild.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,20 +41,32 @@ pub struct CustomSeen {
     pub annotations: BTreeMap<String, String>,
     /// `spec`, as stored; an empty object when there is none.
     pub spec: Arc<Value>,
-    /// `status`, as stored but for [`Self::records`]; an empty object when there is none.
+    /// `status`, as stored but for [`Self::records`]; an empty object when there is none. Of one that is over a bound, its small members.
     pub status: Arc<Value>,
-    /// Of a build: the members of its status that hold records ([`provenance::MEMBERS`]), those that there are. Nothing of other kinds.
+    /// Of a build: the members of its status that hold records ([`provenance::MEMBERS`]), those that there are. Nothing of other kinds, and
+    /// of one for which there is no room.
     pub records: Box<[(&'static str, Kept)]>,
     /// It is over a bound: labels, annotations and `spec` are empty here, whatever is written.
     pub over: Option<Over>,
 }
 
 impl CustomSeen {
-    /// The same, of which nothing is read because it is `over` a bound: its marks and status.
+    /// The same, of which nothing is read because it is `over` a bound: its marks, and of its status what is small. It is counted nowhere, so
+    /// nothing that somebody may have made large is left.
     #[must_use]
     pub fn slim(&self, over: Over) -> Self {
-        let (labels, annotations, spec) = (BTreeMap::new(), BTreeMap::new(), Arc::new(json!({})));
-        Self { labels, annotations, spec, over: Some(over), ..self.clone() }
+        Self {
+            generation: self.generation,
+            created: self.created.clone(),
+            deleting: self.deleting,
+            finalizers: self.finalizers.clone(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            spec: Arc::new(json!({})),
+            status: Arc::new(small_part(&self.status)),
+            records: Box::default(),
+            over: Some(over),
+        }
     }
 
     /// What people have written on it, in bytes of text.
@@ -125,8 +142,7 @@ impl CustomSeen {
     /// The same, where `most` bytes of text are read.
     pub(super) fn of_at_most(object: Whole, most: usize) -> Self {
         let seen = Self::whole(object);
-        let finalizers: usize = seen.finalizers.iter().map(|name| name.len()).sum();
-        if finalizers > LARGEST_FINALIZERS {
+        if !are_few(seen.finalizers.iter().map(|name| &**name)) {
             // Nobody writes a list that is not known.
             return Self { finalizers: Box::default(), ..seen.slim(Over::Size) };
         }
@@ -150,6 +166,41 @@ impl CustomSeen {
             records: Box::default(),
         }
     }
+}
+
+/// Whether so many finalizers, with such names, are kept.
+pub(super) fn are_few<'f>(finalizers: impl Iterator<Item = &'f str>) -> bool {
+    finalizers.map(|name| NAME + name.len()).sum::<usize>() <= LARGEST_FINALIZERS
+}
+
+/// The members of a status that take no more than [`STATUS`] together: the conditions, whose times would be written anew at each look were they not
+/// known, then the smallest. Of the others nobody knows, and so nobody takes them away.
+pub(super) fn small_part(status: &Value) -> Value {
+    let members = status.as_object().into_iter().flatten();
+    let mut members: Vec<_> = members.map(|(key, value)| (key.len() + tree(value), key, value)).collect();
+    members.sort_by_key(|(bytes, key, _)| (key.as_str() != "conditions", *bytes));
+    let mut room = STATUS;
+    let kept = members.into_iter().filter(|(bytes, ..)| {
+        let left = room.checked_sub(*bytes);
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    Value::Object(kept.map(|(_, key, value)| (key.clone(), value.clone())).collect())
+}
+
+/// About how many bytes a value takes in memory: a text of small mappings takes a hundred times its length, for each has room for eleven members.
+fn tree(value: &Value) -> usize {
+    const MEMBERS: usize = 11 * (size_of::<String>() + size_of::<Value>());
+    let within = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(tree).sum(),
+        Value::Object(members) => {
+            let nodes = if members.len() <= 11 { usize::from(!members.is_empty()) } else { members.len().div_ceil(6) };
+            nodes * MEMBERS + members.iter().map(|(key, value)| key.len() + tree(value)).sum::<usize>()
+        }
+        _ => 0,
+    };
+    size_of::<Value>() + within
 }
 
 /// Counts what is written into it.

@@ -56,7 +56,10 @@ fn accepted(status: &Value) -> Option<Accepted> {
 }
 
 fn route(object: Whole) -> HttpRouteSeen {
-    HttpRouteSeen { claim: ClaimSeen::of(&object.metadata), accepted: object.status.as_ref().and_then(accepted) }
+    HttpRouteSeen {
+        claim: ClaimSeen::of_few_fields(&object.metadata),
+        accepted: object.status.as_ref().and_then(accepted),
+    }
 }
 
 #[cfg(test)]

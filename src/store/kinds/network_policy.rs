@@ -102,11 +102,13 @@ fn project(object: Bounded) -> Option<What> {
     let ours = is_marked(keys::LABEL_POLICY_MANAGED_BY);
     let all_ours = ours && is_marked(keys::LABEL_APP_MANAGED_BY);
     let is_left = spec.is_none() && !all_ours;
-    let declared = metadata.annotation(keys::ANNOTATION_DECLARED).filter(|says| ours && says.len() <= LARGEST_DECLARED);
+    // What is over a bound is counted nowhere.
+    let is_declared = |says: &&str| ours && !is_left && says.len() <= LARGEST_DECLARED;
+    let declared = metadata.annotation(keys::ANNOTATION_DECLARED).filter(is_declared);
     let of_kaos = metadata.name.as_deref().is_some_and(|name| name.starts_with(keys::PREFIX_MODEL_API));
     Some(What::NetworkPolicy(Box::new(NetworkPolicySeen {
         controller: owner(metadata),
-        claim: of_kaos.then(|| Box::new(ClaimSeen::of(metadata))),
+        claim: of_kaos.then(|| Box::new(ClaimSeen::of_few_fields(metadata))),
         managed_by: label(keys::LABEL_POLICY_MANAGED_BY),
         app_managed_by: label(keys::LABEL_APP_MANAGED_BY),
         card: label(keys::LABEL_POLICY_CARD),

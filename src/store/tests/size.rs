@@ -285,8 +285,9 @@ fn only_what_is_kept_makes_a_difference() {
     assert_ne!(before, kept(Kind::Deployment, &deployment(status(2, "2026-01-01T00:00:00Z"))), "the rollout has moved");
 }
 
-/// Metadata as large as whoever may write an object can make it: annotations, labels, owners and the fields of a manager whose name anybody may take.
-fn attacked(labels: Value) -> Value {
+/// Metadata as large as whoever may write an object can make it: annotations, labels, that owner and the fields of that manager, whose name anybody
+/// may take.
+fn attacked(labels: Value, (owner, manager): (&Value, &str)) -> Value {
     let long = "x".repeat(250 * 1024);
     let known = [
         keys::ANNOTATION_CONFIG_HASH,
@@ -321,33 +322,48 @@ fn attacked(labels: Value) -> Value {
     let marks = json!({"f:labels": many("f:"), "f:annotations": many("f:")});
     json!({"name": "w", "namespace": "team-one", "uid": UID, "resourceVersion": "1", "labels": labels,
         "annotations": annotations, "creationTimestamp": "2026-01-02T03:04:05Z",
-        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": "n".repeat(1 << 20), "uid": UID, "controller": true}],
-        "managedFields": [{"manager": "drawbridge/enrolment", "operation": "Apply",
+        "ownerReferences": [owner],
+        "managedFields": [{"manager": manager, "operation": "Apply",
             "fieldsV1": {"f:metadata": marks, "f:spec": {"f:template": {"f:metadata": marks}}}}]})
 }
 
-/// Whoever may write an object can write as much on it as the API server takes.
+/// Whoever may write an object can write as much on it as the API server takes, also on one that says that an Agent made it: of a Deployment of that
+/// sort more is kept than of any.
 #[test]
 fn what_a_tenant_writes_on_an_object_is_not_kept_however_much_it_is() {
+    let long = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": "n".repeat(1 << 20), "uid": UID, "controller": true});
+    let agent = json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "name": "a", "uid": UID, "controller": true});
     let nodes: serde_json::Map<_, _> = (0..5_000).map(|at| (format!("example.org/node-{at}"), json!("x"))).collect();
-    let spec = json!({"serviceAccountName": "n".repeat(1 << 20), "containers": [{"name": "agent", "image": "x"}], "nodeSelector": nodes});
-    let template = json!({"metadata": attacked(json!({"kagenti.io/type": "agent"})), "spec": spec});
-    for kind in WorkloadKind::WITH_TEMPLATE {
-        let path = kind.template_path().iter().rev();
-        let mut object = path.fold(template.clone(), |inner, key| json!({*key: inner}));
-        object["metadata"] = attacked(json!({"kagenti.io/type": "agent", "app.kubernetes.io/name": "w"}));
-        let kept = heap(Kind::of_workload(kind).unwrap(), &object);
-        assert!(kept < 4 * 1024, "{kind:?}: {kept}");
-    }
-    let pod =
-        json!({"metadata": template["metadata"], "spec": {"containers": [{"name": "agent"}], "nodeSelector": nodes}});
-    let kept = heap(Kind::Pod, &pod);
-    assert!(kept < 4 * 1024, "a Pod: {kept}");
-    let labels =
-        json!({"kagenti.io/defaults": "true", "app": "modelapi", "app.kubernetes.io/managed-by": "drawbridge"});
-    for kind in [Kind::ConfigMap, Kind::PersistentVolumeClaim] {
-        let kept = heap(kind, &json!({"metadata": attacked(labels.clone()), "data": {"config.yaml": "spire: auto"}}));
-        assert!(kept < 4 * 1024, "{kind:?}: {kept}");
+    let selected: serde_json::Map<_, _> = (0..5_000).map(|at| (format!("kagenti.io/x{at}"), json!("x"))).collect();
+    for by in [(&long, keys::MANAGER_ENROLMENT), (&agent, keys::MANAGER_AGENT)] {
+        let (_, manager) = by;
+        let containers = json!([{"name": "agent", "image": "i".repeat(1 << 20)}]);
+        let spec = json!({"serviceAccountName": "n".repeat(1 << 20), "containers": containers, "nodeSelector": nodes});
+        let template = json!({"metadata": attacked(json!({"kagenti.io/type": "agent"}), by), "spec": spec});
+        for kind in WorkloadKind::WITH_TEMPLATE {
+            let path = kind.template_path().iter().rev();
+            let mut object = path.fold(template.clone(), |inner, key| json!({*key: inner}));
+            object["metadata"] = attacked(json!({"kagenti.io/type": "agent", "app.kubernetes.io/name": "w"}), by);
+            object["spec"]["selector"] = json!({"matchLabels": selected});
+            let of_agent = kind == WorkloadKind::Deployment && manager == keys::MANAGER_AGENT;
+            let now = change(Kind::of_workload(kind).unwrap(), &object).now.unwrap();
+            let What::Workload(seen) = &now.what else { panic!("{kind:?}: {:?}", now.what) };
+            assert_eq!(seen.agent.is_some(), of_agent, "{kind:?} of {manager}: what is kept of an Agent's is measured");
+            // Besides, labels of the selector by which its Pods are found.
+            let (kept, most) = (now.heap(), if of_agent { 12 } else { 4 });
+            assert!(kept < most * 1024, "{kind:?} of {manager}: {kept}");
+        }
+        let containers = json!([{"name": "agent"}]);
+        let pod = json!({"metadata": template["metadata"], "spec": {"containers": containers, "nodeSelector": nodes}});
+        let kept = heap(Kind::Pod, &pod);
+        assert!(kept < 4 * 1024, "a Pod of {manager}: {kept}");
+        let labels =
+            json!({"kagenti.io/defaults": "true", "app": "modelapi", "app.kubernetes.io/managed-by": "drawbridge"});
+        for kind in [Kind::ConfigMap, Kind::PersistentVolumeClaim] {
+            let metadata = attacked(labels.clone(), by);
+            let kept = heap(kind, &json!({"metadata": metadata, "data": {"config.yaml": "spire: auto"}}));
+            assert!(kept < 4 * 1024, "{kind:?} of {manager}: {kept}");
+        }
     }
 }
 

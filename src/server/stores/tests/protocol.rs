@@ -25,6 +25,8 @@ use crate::store::{Change, Kind, Reach, Selection, SelectionId, Store, Taken, Us
 pub(super) enum Answer {
     /// A page: items as (name, version), the list's version, and whether there is more.
     Page(&'static [(&'static str, u64)], u64, bool),
+    /// So many bytes of a page, which goes on for ever.
+    Endless(usize),
     /// Watch events as (type, name, version), then the end.
     Events(&'static [(&'static str, &'static str, u64)]),
     /// Watch events, then silence.
@@ -82,6 +84,17 @@ fn after(seconds: u64, text: String) -> UnsyncBoxBody<Bytes, Infallible> {
     StreamBody::new(frames).boxed_unsync()
 }
 
+/// A body that begins so, and of which nothing more comes and no end.
+fn endless(first: Bytes) -> UnsyncBoxBody<Bytes, Infallible> {
+    let frames = futures::stream::unfold(Some(first), |bytes| async move {
+        match bytes {
+            Some(bytes) => Some((Ok::<_, Infallible>(Frame::data(bytes)), None)),
+            None => std::future::pending().await,
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
 fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
     let (code, body) = match answer {
         Answer::Page(items, version, more) => {
@@ -93,16 +106,8 @@ fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
         Answer::Events(events) => {
             (200, Full::new(Bytes::from(events.iter().map(line).collect::<String>())).boxed_unsync())
         }
-        Answer::Stuck(events) => {
-            let first = Bytes::from(events.iter().map(line).collect::<String>());
-            let frames = futures::stream::unfold(Some(first), |bytes| async move {
-                match bytes {
-                    Some(bytes) => Some((Ok::<_, Infallible>(Frame::data(bytes)), None)),
-                    None => std::future::pending().await,
-                }
-            });
-            (200, StreamBody::new(frames).boxed_unsync())
-        }
+        Answer::Stuck(events) => (200, endless(Bytes::from(events.iter().map(line).collect::<String>()))),
+        Answer::Endless(bytes) => (200, endless(Bytes::from(vec![b' '; bytes]))),
         Answer::Quiet(seconds) => (200, after(seconds, String::new())),
         Answer::Marked(version, seconds) => (200, after(seconds, line(&("BOOKMARK", "", version)))),
         Answer::Fails(404) => (404, Full::new(Bytes::from_static(b"404 page not found")).boxed_unsync()),
@@ -211,6 +216,29 @@ async fn pages_then_events_duplicates_and_late_ones_dropped() {
     assert!(asked[1].contains("continue=next"), "{asked:?}");
     assert!(asked[2].contains("watch=true") && asked[2].contains("resourceVersion=5"), "{asked:?}");
     assert!(asked[2].contains("timeoutSeconds=25") && asked[2].contains("allowWatchBookmarks=true"), "{asked:?}");
+}
+
+/// An API server counts objects, whatever they weigh: of a page that is larger than a few of the largest the rest is not even waited for.
+#[tokio::test(start_paused = true)]
+async fn pages_grow_while_they_are_small_and_one_that_is_too_large_is_asked_for_again_of_few_objects() {
+    const FEW: &[(&str, u64)] = &[("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6), ("g", 7), ("h", 8)];
+    let source = Source { selection: Selection::named("only", 100, UsedBy::Every), ..SOURCE };
+    let script = vec![
+        Answer::Page(FEW, 20, true),
+        Answer::Endless((12 << 20) + 1),
+        Answer::Page(&[("i", 9)], 20, true),
+        Answer::Page(&[("j", 10)], 20, false),
+        Answer::Stuck(&[]),
+    ];
+    let (notes, asked) = notes_of(source, script, 12).await;
+    let read: String = notes.iter().filter_map(|note| note.strip_prefix('+')?.split('@').next()).collect();
+    assert_eq!(read, "abcdefghij", "{notes:?}");
+    assert!(notes.iter().all(|note| !note.starts_with("failed")), "{notes:?}");
+    let pages = asked.iter().take(4).map(|(_, uri)| {
+        let limit = uri.split(['?', '&']).find_map(|part| part.strip_prefix("limit="));
+        (limit.unwrap_or_default(), uri.contains("continue=next"))
+    });
+    assert_eq!(pages.collect::<Vec<_>>(), [("8", false), ("16", true), ("8", true), ("16", true)], "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
