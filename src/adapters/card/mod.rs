@@ -248,9 +248,12 @@ impl Judging {
     }
 }
 
-/// What is published of what the good signatures of a document cover, beside the digest of that.
-fn covered(bytes: &[u8], verdict: &Verdict, at: (&str, &str)) -> Result<Vec<(Arc<[u8]>, Arc<Published>)>, NoCard> {
-    let mut covered: Vec<(Arc<[u8]>, Arc<Published>)> = Vec::new();
+/// The digest of what a signature covers, and what is published of that.
+type Covered = (Arc<[u8]>, Arc<Published>);
+
+/// What is published of what the good signatures of a document cover.
+fn covered(bytes: &[u8], verdict: &Verdict, at: (&str, &str)) -> Result<Vec<Covered>, NoCard> {
+    let mut covered: Vec<Covered> = Vec::new();
     let Some(verified) = verdict.verified() else { return Ok(covered) };
     let card = Card::read(bytes)?;
     for good in verified.good() {
