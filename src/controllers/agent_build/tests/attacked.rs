@@ -210,9 +210,8 @@ fn a_workspace_of_another_size_is_made_anew_unless_nothing_may_be_deleted() {
         build["spec"]["pipeline"]["parameters"] = json!([{"name": "workspace-size", "value": "2Gi"}]);
     };
     let other = |build: &mut Value| build["spec"]["source"]["sourceRevision"] = json!("v2.0.0");
-    let changes: [(fn(&mut Value), bool, &str); 3] =
-        [(larger, true, "2Gi"), (larger, false, "1Gi"), (other, true, "1Gi")];
-    for (change, cleans_up, size) in changes {
+    let (larger, other): (fn(&mut Value), fn(&mut Value)) = (larger, other);
+    for (change, cleans_up, size) in [(larger, true, "2Gi"), (larger, false, "1Gi"), (other, true, "1Gi")] {
         let mut object = build();
         object["spec"]["cleanupAfterBuild"] = json!(cleans_up);
         let mut bench = Bench::new(object);
