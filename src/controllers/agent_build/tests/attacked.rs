@@ -206,12 +206,14 @@ fn a_finalizer_that_is_refused_is_said_and_tried_again() {
 /// A claim's size and class stay as they were made: who asks for others after a failure gets another claim.
 #[test]
 fn a_workspace_of_another_size_is_made_anew_unless_nothing_may_be_deleted() {
+    type Change = fn(&mut Value);
     let larger = |build: &mut Value| {
         build["spec"]["pipeline"]["parameters"] = json!([{"name": "workspace-size", "value": "2Gi"}]);
     };
     let other = |build: &mut Value| build["spec"]["source"]["sourceRevision"] = json!("v2.0.0");
-    let (larger, other): (fn(&mut Value), fn(&mut Value)) = (larger, other);
-    for (change, cleans_up, size) in [(larger, true, "2Gi"), (larger, false, "1Gi"), (other, true, "1Gi")] {
+    for (change, cleans_up, size) in
+        [(larger as Change, true, "2Gi"), (larger as Change, false, "1Gi"), (other as Change, true, "1Gi")]
+    {
         let mut object = build();
         object["spec"]["cleanupAfterBuild"] = json!(cleans_up);
         let mut bench = Bench::new(object);
