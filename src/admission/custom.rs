@@ -125,12 +125,46 @@ pub(super) fn larger_than(most: usize, request: &Request<'_>, object: &Value) ->
         let members = object.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
         members.filter(|(key, _)| *key != keys::ANNOTATION_LAST_APPLIED).map(texts).sum::<usize>()
     };
-    let spec = serde_json::to_vec(object.get("spec")?).map_or(0, |text| text.len());
+    let spec = length(object.get("spec")?);
     let size = spec + of("/metadata/labels") + of("/metadata/annotations");
+    if size <= most {
+        return None;
+    }
     let with = if size > spec { ", with labels and annotations" } else { "" };
-    let sentence = format!("is {} KiB large{with}; at most {} KiB are allowed", size.div_ceil(1024), most / 1024);
+    let (large, allowed) = (size.div_ceil(1024), most / 1024);
+    let mostly = most_of(object.get("spec")?, size).map(|at| format!(", most of which is {at}")).unwrap_or_default();
+    let sentence = format!("is {large} KiB large{with}{mostly}; at most {allowed} KiB are allowed");
     let remedy = "move what is large into a ConfigMap or Secret that the object names";
-    (size > most).then(|| Fault::new(Reason::FieldInvalid, "spec", sentence, remedy))
+    Some(Fault::new(Reason::FieldInvalid, "spec", sentence, remedy))
+}
+
+fn length(value: &Value) -> usize {
+    serde_json::to_vec(value).map_or(0, |text| text.len())
+}
+
+/// Where most of so many bytes are: the innermost member of a spec that takes more than half of them, as far as it is looked for.
+fn most_of(spec: &Value, size: usize) -> Option<String> {
+    /// Levels that are looked through, and the longest key that is named.
+    const LEVELS: usize = 8;
+    const KEY: usize = 64;
+    let (mut at, mut path) = (spec, String::new());
+    for _ in 0..LEVELS {
+        let step = match at {
+            Value::Object(members) => {
+                let member = members.iter().find(|(_, value)| length(value) > size / 2);
+                member.filter(|(key, _)| key.len() <= KEY).map(|(key, value)| (format!(".{key}"), value))
+            }
+            Value::Array(items) => {
+                let item = items.iter().enumerate().find(|(_, item)| length(item) > size / 2);
+                item.map(|(index, value)| (format!("[{index}]"), value))
+            }
+            _ => None,
+        };
+        let Some((step, value)) = step else { break };
+        path.push_str(&step);
+        at = value;
+    }
+    (!path.is_empty()).then(|| format!("spec{path}"))
 }
 
 /// The answer to what was found: everything that is wrong in one refusal, everything else as warnings.

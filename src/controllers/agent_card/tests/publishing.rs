@@ -110,7 +110,7 @@ fn urls_become_the_services_and_foreign_hosts_are_told() {
     }
 }
 
-/// §13.2: the port at which an agent proves over TLS who it is answers nobody by plain HTTP.
+/// The port at which an agent proves over TLS who it is answers nobody by plain HTTP.
 #[test]
 fn of_a_port_for_tls_every_url_says_so() {
     let document =
