@@ -340,7 +340,11 @@ fn mend_02_what_is_larger_than_what_is_kept_of_one_object_is_refused() {
             // What is refused for its size is not read any further: that would take the time that its writer wants it to take.
             assert!(!refused || denial.faults.len() == 1, "{kind}: {:?}", denial.faults);
             let says = |text: &str| denial.faults.iter().any(|fault| fault.sentence.contains(text));
-            assert_eq!(says(&format!("most of which is spec.{field}")), refused && bytes >= 60_000, "{kind} of {bytes}");
+            assert_eq!(
+                says(&format!("most of which is spec.{field}")),
+                refused && bytes >= 60_000,
+                "{kind} of {bytes}"
+            );
         }
     }
 }
