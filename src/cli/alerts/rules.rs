@@ -1,7 +1,10 @@
 //! The alerts as data: what is worth waking somebody for, and what that person does then.
 //!
 //! Metrics of ours stand here by the names the process registers (held by a test); `apiserver_*` is the API server's own. A counter that
-//! is not there before its first event has no increase at that event, so that such rules look at the appearance, too.
+//! is not there before its first event has no increase at that event, so that such rules look at the appearance, too. Both roles expose most
+//! metrics, and other programs that elect a leader expose `leader_election_master_status`: a rule about one role goes by a series that only it
+//! has, `WEBHOOK` or `leader()`, or the other role hides what it is about; and since a sum or a maximum over nothing is nothing, a rule about
+//! replicas that are gone asks whether the series is absent.
 
 use crate::domain::keys;
 
@@ -41,6 +44,9 @@ pub struct Alert {
     /// What to do.
     pub remedy: &'static str,
 }
+
+/// Open connections of the webhook's port: there from the start wherever reviews are served, and nowhere else.
+const WEBHOOK: &str = "drawbridge_connections{port=\"webhook\"}";
 
 /// Every alert.
 pub const ALERTS: &[Alert] = &[
@@ -132,21 +138,26 @@ pub const ALERTS: &[Alert] = &[
     },
     Alert {
         name: "DrawbridgeNoReplicaAnswers",
-        expression: || "absent(drawbridge_snapshot_staleness_seconds)".to_owned(),
+        expression: || format!("absent({WEBHOOK})"),
         lasting: "5m",
         severity: Severity::Critical,
-        summary: "No replica of Drawbridge is scraped",
-        remedy: "Enrolled Pods are refused or gated, and configuration reaches nobody. Look at the Deployments drawbridge-webhook and \
-                 drawbridge-controllers, and at the scrape configuration of port 8081, path /metrics.",
+        summary: "No replica of Drawbridge that serves the webhook is scraped",
+        remedy: "Enrolled Pods are refused or gated, and nothing is judged at apply. Look at Deployment drawbridge-webhook, and at the scrape \
+                 configuration of port 8081, path /metrics. Where nothing of Drawbridge is scraped, no other alert tells of \
+                 drawbridge-controllers.",
     },
     Alert {
         name: "DrawbridgeNobodyLeads",
-        expression: || "sum(leader_election_master_status) < 1".to_owned(),
+        // Where the webhook is not scraped either, the alert above says so.
+        expression: || {
+            let leader = leader();
+            format!("sum({leader}) < 1\nor absent({leader}) and on () {WEBHOOK}")
+        },
         lasting: "2m",
         severity: Severity::Critical,
         summary: "No replica of the controllers holds the Lease",
-        remedy: "Nothing is enrolled, re-hashed or made ahead of Pods. Look at the logs of drawbridge-controllers and at Lease \
-                 drawbridge-controllers.",
+        remedy: "Nothing is enrolled, re-hashed or made ahead of Pods. Look at Deployment drawbridge-controllers and its logs, and at Lease \
+                 drawbridge-controllers; where the Lease has a holder, at the scrape configuration of the controllers' port 8081.",
     },
     Alert {
         name: "DrawbridgeCertificateExpiring",
@@ -165,12 +176,13 @@ pub const ALERTS: &[Alert] = &[
     },
     Alert {
         name: "DrawbridgeCertificateNotTrusted",
-        expression: || "max(drawbridge_bundle_published) == 0".to_owned(),
+        // The controllers sign a certificate of their own, and tell of that.
+        expression: || format!("max(drawbridge_bundle_published and on (instance) {WEBHOOK}) == 0"),
         lasting: "5m",
         severity: Severity::Critical,
         summary: "The webhook configurations do not trust the certificate that is served",
         remedy: "Every review fails. The controllers publish caBundle: look at their log and at drawbridge doctor; somebody else may be \
-                 overwriting it.",
+                 overwriting it, or only one of the Deployments drawbridge-webhook and drawbridge-controllers has --webhook-cert-secret.",
     },
     Alert {
         name: "DrawbridgeWebhookMissing",
@@ -227,9 +239,14 @@ fn fail_open(webhooks: &str) -> String {
     format!("apiserver_admission_webhook_fail_open_count{{name{equals}\"{webhooks}\"}}")
 }
 
+/// 1 at the replica of the controllers that holds the Lease, 0 at the others.
+fn leader() -> String {
+    format!("leader_election_master_status{{name=\"{}\"}}", keys::LEASE)
+}
+
 /// Only as the replica that holds the Lease tells it: the others' numbers are from when they held it.
 fn led(condition: &str) -> String {
-    format!("{condition} and on (instance) leader_election_master_status == 1")
+    format!("{condition} and on (instance) {} == 1", leader())
 }
 
 /// A counter went up, or appeared, within ten minutes.

@@ -24,6 +24,36 @@ fn every_metric_of_ours_in_a_rule_is_registered_by_the_process() {
     assert!(found > 4, "only {found} metrics of ours");
 }
 
+/// What the other role, or another program, exposes as well would hide what the rule is about.
+#[test]
+fn rules_about_one_role_go_by_what_only_that_role_exposes() {
+    for alert in ALERTS {
+        let expression = (alert.expression)();
+        for after in expression.split("leader_election_master_status").skip(1) {
+            assert!(after.starts_with("{name=\"drawbridge-controllers\"}"), "{}: {expression}", alert.name);
+        }
+        let of_webhook = ["DrawbridgeNoReplicaAnswers", "DrawbridgeNobodyLeads", "DrawbridgeCertificateNotTrusted"];
+        let goes_by_webhook = expression.contains("drawbridge_connections{port=\"webhook\"}");
+        assert_eq!(goes_by_webhook, of_webhook.contains(&alert.name), "{}: {expression}", alert.name);
+    }
+}
+
+/// Who is woken looks there.
+#[test]
+fn every_alert_has_its_row_on_the_page_of_troubleshooting() {
+    let page = include_str!("../../../docs/troubleshooting.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `Drawbridge")).collect();
+    for alert in ALERTS {
+        let lasting = if alert.lasting == "0s" { "at once" } else { alert.lasting };
+        let head = format!("| `{}` | {}, {lasting} | ", alert.name, alert.severity.as_str());
+        let found: Vec<_> = rows.iter().filter_map(|row| row.strip_prefix(&head)).collect();
+        let [says] = found[..] else { panic!("docs/troubleshooting.md: {} rows begin with {head}", found.len()) };
+        let cells: Vec<_> = says.trim_end_matches('|').split(" | ").map(str::trim).collect();
+        assert!(cells.len() == 2 && cells.iter().all(|cell| cell.len() > 20), "{}: {says}", alert.name);
+    }
+    assert_eq!(rows.len(), ALERTS.len());
+}
+
 #[test]
 fn alerts_have_names_of_their_own_and_say_what_to_do() {
     let names: BTreeSet<_> = ALERTS.iter().map(|alert| alert.name).collect();

@@ -48,10 +48,12 @@ pub(super) async fn serve<A: Accept>(server: Arc<Server>, mut socket: A) -> usiz
     let connections = TaskTracker::new();
     let bounds = Bounds { connections: server.limits.connections, memory: server.limits.memory };
     let quota = Quota::new(bounds);
+    let port = Port { port: server.name };
+    // Before the first connection, too: alerts know by this series that somebody serves here.
+    server.metrics.connections.get_or_create(&port).set(0);
     let mut door = Door { permits: Arc::new(Semaphore::new(server.limits.connections)), failures: 0 };
     let admit = |accepted: Accepted<A::Stream>| {
         let Accepted { stream, from, permit } = accepted;
-        let port = Port { port: server.name };
         server.metrics.connections_accepted.get_or_create(&port).inc();
         let Ok(account) = quota.open(from, COST) else { return shed(&server, from) };
         let open = server.metrics.connections.get_or_create_owned(&port);

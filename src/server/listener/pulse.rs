@@ -53,6 +53,7 @@ pub(super) struct Pulse {
     started: AtomicU32,
     in_flight: AtomicU32,
     answered: AtomicU32,
+    head_seen: AtomicBool,
     retiring: AtomicBool,
     closing: AtomicBool,
     ending: Mutex<Option<Ending>>,
@@ -81,6 +82,16 @@ impl Pulse {
     /// Requests that were given up before they were answered.
     pub(super) fn abandoned(&self) -> u32 {
         self.started().wrapping_sub(self.in_flight()).wrapping_sub(self.answered.load(Ordering::Relaxed))
+    }
+
+    /// A whole HTTP/1 head has come while no request was being answered, and it was looked at.
+    pub(super) fn see_head(&self) {
+        self.head_seen.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the request that begins now has such a head; each serves one request.
+    pub(super) fn take_head(&self) -> bool {
+        self.head_seen.swap(false, Ordering::Relaxed)
     }
 
     /// Wakes the reading side after the next answer: hyper reads again by itself only when its last read got something,

@@ -1,7 +1,8 @@
 //! The router, counted: requests under way, and the bytes of their heads and answers.
 //!
 //! In: requests as hyper reads them. Out: the router's answers. Promises: a request that there is no room for is refused before its
-//! body is read; whoever reads the body finds the request's [`Charge`] among its extensions; an answer is charged until its last
+//! body is read, and so is one over HTTP/1 that came before the one ahead of it was answered: nobody has looked whether its head could be
+//! understood differently, and no client that is served here sends one; whoever reads the body finds the request's [`Charge`] among its extensions; an answer is charged until its last
 //! byte is written, and [`Pulse`] knows for how long it has not been.
 
 use std::convert::Infallible;
@@ -46,7 +47,8 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         let charge = Arc::new(self.account.charge());
         let taken = charge.take(REQUEST_COST + size(&request));
         let http1 = request.version() < Version::HTTP_2;
-        let answer = taken.is_ok().then(|| {
+        let pipelined = http1 && !self.pulse.take_head();
+        let answer = (taken.is_ok() && !pipelined).then(|| {
             request.extensions_mut().insert(charge.clone());
             self.router.clone().call(request)
         });
@@ -58,14 +60,15 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
                 None => None,
             };
             let response = answer.unwrap_or_else(|| {
-                metrics.shed.get_or_create(&Cause { cause: "memory" }).inc();
-                overloaded()
+                let cause = if pipelined { "pipelined" } else { "memory" };
+                metrics.shed.get_or_create(&Cause { cause }).inc();
+                if pipelined { too_soon() } else { overloaded() }
             });
             let held = Arc::new(Held { _charge: charge, _untaken: pulse.untaken() });
             let mut response = response.map(|body| Body::new(Kept { body, held }));
             // Afterwards, so that whoever is woken sees the answer.
             under_way.answered();
-            if http1 && pulse.retiring() {
+            if pipelined || (http1 && pulse.retiring()) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok(response)
@@ -88,6 +91,14 @@ fn overloaded() -> Response<Body> {
     let reason = Reason::Overloaded;
     let mut response = Response::new(Body::from(format!("{}: {}\n", reason.code(), reason.sentence())));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}
+
+fn too_soon() -> Response<Body> {
+    let mut response = Response::new(Body::from(
+        "the request came before the one ahead of it was answered; send the next one after the answer\n",
+    ));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
     response
 }
 

@@ -23,7 +23,7 @@ use super::connection::Transport;
 use super::quota::Charge;
 use super::{Limits, Server};
 use crate::server::shutdown::{Phase, Shutdown};
-use crate::server::telemetry::metrics::{Metrics, Port, PortCause};
+use crate::server::telemetry::metrics::{Cause, Metrics, Port, PortCause};
 
 const PORT: Port = Port { port: "test" };
 const REQUEST: &[u8] = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}";
@@ -215,6 +215,44 @@ async fn b1_a_request_that_takes_long_is_not_cut_by_the_deadlines_of_heads() {
     client.write_all(b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").await.unwrap();
     assert!(answer(&mut client, 0).await.unwrap().starts_with("http/1.1 200"));
     about(until_end(&mut client).await, limits.idle);
+}
+
+/// What comes while a request is answered may be its body, so that nobody looks for a head there: a second request in it could be one that a
+/// proxy before us understands differently.
+#[tokio::test(start_paused = true)]
+async fn b7_a_request_that_comes_before_the_answer_to_the_one_ahead_of_it_is_400_and_the_end() {
+    const SLOW: &[u8] = b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
+    const AMBIGUOUS: &[u8] =
+        b"POST /slow HTTP/1.1\nHost: x\nContent-Length: 5\nTransfer-Encoding: chunked\n\n0\r\n\r\n";
+    let running = start(Limits::default());
+    for second in [REQUEST, AMBIGUOUS] {
+        let (mut together, mut meanwhile) = (running.connect(), running.connect());
+        together.write_all(&[SLOW, second].concat()).await.unwrap();
+        meanwhile.write_all(SLOW).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        meanwhile.write_all(second).await.unwrap();
+        for client in [&mut together, &mut meanwhile] {
+            assert!(answer(client, 0).await.unwrap().starts_with("http/1.1 200"));
+            let refused = answer(client, 0).await.unwrap();
+            assert!(refused.starts_with("http/1.1 400") && refused.contains("connection: close"), "{refused}");
+            assert_eq!(until_end(client).await, Duration::ZERO);
+        }
+    }
+    let mut waiting = running.connect();
+    for _ in 0..3 {
+        waiting.write_all(REQUEST).await.unwrap();
+        assert!(answer(&mut waiting, 2).await.unwrap().starts_with("http/1.1 200"), "who waits is served");
+    }
+    assert_eq!(running.metrics.shed.get_or_create(&Cause { cause: "pipelined" }).get(), 4);
+}
+
+/// Alert `DrawbridgeNoReplicaAnswers` goes by it.
+#[tokio::test(start_paused = true)]
+async fn who_serves_a_port_says_so_before_the_first_connection() {
+    let running = start(Limits::default());
+    sleep(Duration::from_millis(1)).await;
+    let text = running.metrics.text().unwrap();
+    assert!(text.lines().any(|line| line == r#"drawbridge_connections{port="test"} 0"#), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,8 @@
 //!   request is answered nothing else is timed here, since its body has the review's own deadline;
 //! * a connection cannot send more than its requests need plus `chatter` bytes;
 //! * the part of a head that is not whole yet is charged to the connection, and so is what waits for a client that does not read;
-//! * an ambiguous HTTP/1 head reaches hyper spoilt, so that it is answered with 400 and the connection closed.
+//! * an ambiguous HTTP/1 head reaches hyper spoilt, so that it is answered with 400 and the connection closed; a head that comes before
+//!   the answer to the request ahead of it stands somewhere in what may be a body, is not looked at, and is refused by its service.
 //!
 //! Ending is shown to hyper as the end of the stream, so that what is under way is still answered.
 //! hyper's own `header_read_timeout` also runs while a connection is idle, hence this file.
@@ -129,8 +130,10 @@ impl<S> Wire<S> {
                 if let Stage::Idle(_) = self.stage {
                     self.stage = Stage::Head(Instant::now());
                 }
-                if let Progress::Refused(offset) = scan.feed(bytes) {
-                    bytes[offset] = 0;
+                match scan.feed(bytes) {
+                    Progress::Refused(offset) => bytes[offset] = 0,
+                    Progress::Complete => self.pulse.see_head(),
+                    Progress::Begun => {}
                 }
                 self.head += bytes.len();
                 return self.head <= COVERED || self.unread.resize(self.head - COVERED).is_ok();

@@ -11,6 +11,7 @@
 //! | damages it (label kept) | put back what we hold; holding nothing, found a new authority (`AuthorityRepaired`) |
 //! | replaces it by a good authority | sign with that one, once every bundle holds it |
 //! | replaces it by a bad one, without our label | use nothing of it and never write it (`AuthorityRefused`) |
+//! | replaces it by one that is not valid yet | sign nothing with it while we serve another or nothing; ours is rotated at once, without our label it is told (`AuthorityRefused`) |
 //! | has it expire while the API server is away | serve on, as long as the leaf is valid and after |
 //!
 //! In none of these a replica that has a valid pair in memory stops serving it.

@@ -13,6 +13,8 @@
 //! Secret are compare-and-swap on its resourceVersion:
 //! - one authority at first start: creation is create-if-absent, and a leaf is signed only by what the Secret holds;
 //! - nobody signs with a root before it is in every bundle (unless there is nothing else to serve);
+//! - a replica that serves nothing signs with no authority that is not valid yet: nobody would accept the leaf, and a replica that is ready
+//!   with it would take the place of one that still serves a good one;
 //! - a root leaves the Secret only when it has expired, and a leaf never outlives its root: nobody can be serving it;
 //! - a Secret that is deleted or damaged comes back from memory, with the same authority.
 //!
@@ -94,6 +96,8 @@ pub enum Flaw {
     KeyMismatch,
     /// Its validity has ended.
     Expired,
+    /// Its validity has not begun.
+    Early,
 }
 
 impl Flaw {
@@ -107,6 +111,7 @@ impl Flaw {
             Flaw::WrongKeyType => "has a key that is not ECDSA P-256",
             Flaw::KeyMismatch => "has a key that belongs to another certificate",
             Flaw::Expired => "has expired",
+            Flaw::Early => "is not valid yet",
         }
     }
 }
@@ -221,6 +226,8 @@ pub enum Complaint {
     Repaired(Flaw),
     /// It is not ours and is left alone; nothing of it is used.
     Refused(Flaw),
+    /// It is ours, not valid yet by this replica's clock, and this replica has nothing else to serve.
+    Early,
 }
 
 /// What to do next.
@@ -274,15 +281,17 @@ fn good_secret<A: Authority>(
     current: &Root,
 ) -> (SecretStep, Option<Complaint>) {
     let now = facts.now;
+    let early = now < current.not_before;
     if !content.ours {
-        let complaint = current.expired(now).then_some(Complaint::Refused(Flaw::Expired));
-        return (SecretStep::Keep, complaint);
+        let flaw = if current.expired(now) { Some(Flaw::Expired) } else { early.then_some(Flaw::Early) };
+        return (SecretStep::Keep, flaw.map(Complaint::Refused));
     }
+    let complaint = (early && facts.leaf.is_none()).then_some(Complaint::Early);
     let next = match &content.next {
         Some(Ok(next)) if !next.root().expired(now) => Some(next.root()),
         _ => None,
     };
-    let due = now >= facts.lifetimes.due(current) || now < current.not_before;
+    let due = now >= facts.lifetimes.due(current) || early;
     let change = match next {
         Some(_) if current.expired(now) => Some(Change::Promote),
         Some(next) if facts.trust.settled(&[next.fingerprint], facts.lifetimes.settle, now) => Some(Change::Promote),
@@ -294,7 +303,7 @@ fn good_secret<A: Authority>(
     let untidy = (content.next.is_some() && next.is_none())
         || content.previous.iter().any(|previous| A::retired_root(previous).expired(now));
     let change = change.or_else(|| untidy.then_some(Change::Tidy));
-    (change.map_or(SecretStep::Keep, SecretStep::Replace), None)
+    (change.map_or(SecretStep::Keep, SecretStep::Replace), complaint)
 }
 
 /// The authority that the Secret, or else memory, says should sign.
@@ -310,7 +319,7 @@ fn signer<A: Authority>(facts: &Facts<'_, A>) -> Option<A> {
     let now = facts.now;
     let wanted = wanted(facts);
     let Some(leaf) = facts.leaf else {
-        return wanted.cloned();
+        return wanted.filter(|authority| now >= authority.root().not_before).cloned();
     };
     if let Some(wanted) = wanted {
         let root = wanted.root();

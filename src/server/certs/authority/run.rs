@@ -197,6 +197,13 @@ impl SelfManaged {
         let about = self.about();
         match plan.complaint {
             None => {}
+            // No Event: it may well be the clock of this one machine.
+            Some(Complaint::Early) => tracing::warn!(
+                secret = %place,
+                "the certificate authority is not valid yet by this machine's clock, so nothing is signed with it, and this replica has \
+                 nothing to serve and stays unready; compare the clocks of the nodes: the controllers that lead put another authority \
+                 in its place where their clock says the same"
+            ),
             Some(Complaint::Repaired(flaw)) => self.source.context.notify(
                 Reason::AuthorityRepaired,
                 about,

@@ -1,7 +1,6 @@
 //! Connections that end for others' sake, and the memory that all of them share.
 
 use super::*;
-use crate::server::telemetry::metrics::Cause;
 
 #[tokio::test(start_paused = true)]
 async fn mend_04_above_half_of_the_connections_those_that_prove_nothing_end_and_the_proven_stay() {

@@ -215,14 +215,45 @@ fn c5_somebody_s_authority_that_is_not_valid_yet_signs_nothing_while_there_is_so
     let mut world = World::steady(DAY);
     world.secret = Secret::Present(Content { ours: false, ..content(Ok(theirs)) });
     world.trusted.push((theirs, DAY - 10_000));
-    assert_eq!(world.plan(), (KEEP, None, None));
+    let refused = Some(Complaint::Refused(Flaw::Early));
+    assert_eq!(world.plan(), (KEEP, None, refused));
     world.now = DAY + 1_000;
     assert_eq!(world.plan(), (KEEP, Some(theirs), None), "from its first moment on");
     world.now = DAY;
     world.leaf.as_mut().unwrap().not_after = DAY;
-    assert_eq!(world.plan(), (KEEP, Some(theirs), None), "an expired leaf is no better");
-    world.leaf = None;
-    assert_eq!(world.plan().1, Some(theirs), "and neither is none");
+    assert_eq!(world.plan(), (KEEP, Some(theirs), refused), "an expired leaf is no better");
+}
+
+/// A rolling restart would else put replicas that nobody accepts, and that are ready, in the place of those that serve a good leaf.
+#[test]
+fn c5_a_fresh_replica_signs_nothing_with_an_authority_that_is_not_valid_yet() {
+    let early = Fake(Root { not_before: DAY + 1_000, ..authority(9, 0).root() });
+    for (ours, step, complaint) in [
+        (true, SecretStep::Replace(Change::Introduce), Complaint::Early),
+        (false, KEEP, Complaint::Refused(Flaw::Early)),
+    ] {
+        let mut world = World::fresh(Secret::Present(Content { ours, ..content(Ok(early)) }));
+        world.held = Some(generations(early));
+        world.trusted.push((early, DAY - 10_000));
+        assert_eq!(world.plan(), (step, None, Some(complaint)), "ours: {ours}");
+        world.now = DAY + 1_000;
+        assert_eq!(world.plan(), (KEEP, Some(early), None), "from its first moment on; ours: {ours}");
+    }
+
+    // Ours need not wait for that: a successor is valid at once, and signs as soon as it has taken over.
+    let successor = authority(2, 1);
+    let next = Some(Ok(successor));
+    let mut world = World::fresh(Secret::Present(Content { next, ..content(Ok(early)) }));
+    assert_eq!(world.plan(), (KEEP, None, Some(Complaint::Early)), "not in every bundle yet");
+    world.trusted.push((successor, DAY - 10_000));
+    assert_eq!(world.plan().0, SecretStep::Replace(Change::Promote), "by who serves nothing, too");
+    world.secret = Secret::Present(content(Ok(successor)));
+    assert_eq!(world.plan(), (KEEP, Some(successor), None));
+
+    // Deleted before it was valid: what is remembered of it does not sign either.
+    let mut world = World::fresh(Secret::Absent);
+    world.held = Some(generations(early));
+    assert_eq!(world.plan(), (SecretStep::Create(Change::RestoreAndRotate), None, None));
 }
 
 #[test]
