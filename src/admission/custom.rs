@@ -152,7 +152,7 @@ fn most_of(spec: &Value, size: usize) -> Option<String> {
         let step = match at {
             Value::Object(members) => {
                 let member = members.iter().find(|(_, value)| length(value) > size / 2);
-                member.filter(|(key, _)| key.len() <= KEY).map(|(key, value)| (format!(".{key}"), value))
+                member.filter(|(key, _)| key.len() <= KEY).map(|(key, value)| (member_of("", key), value))
             }
             Value::Array(items) => {
                 let item = items.iter().enumerate().find(|(_, item)| length(item) > size / 2);
@@ -165,6 +165,11 @@ fn most_of(spec: &Value, size: usize) -> Option<String> {
         at = value;
     }
     (!path.is_empty()).then(|| format!("spec{path}"))
+}
+
+/// The path of a member: a dot in its key is a part of the key, and none of the path.
+pub(super) fn member_of(path: &str, key: &str) -> String {
+    if key.contains('.') { format!("{path}[{key}]") } else { format!("{path}.{key}") }
 }
 
 /// The answer to what was found: everything that is wrong in one refusal, everything else as warnings.
@@ -185,4 +190,24 @@ fn refusal(title: &str, faults: Vec<Fault>) -> Option<Denial> {
     denial.seen.clone_from(&first.seen);
     denial.faults = faults;
     Some(denial)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A key `a.b` is one member, and not member `b` of `a`, which may be there as well.
+    #[test]
+    fn a_key_with_a_dot_is_named_as_one_key() {
+        let large = "x".repeat(100);
+        for (spec, path) in [
+            (json!({"a": {"b": large}}), "spec.a.b"),
+            (json!({"a.b": large, "a": {"b": "small"}}), "spec[a.b]"),
+            (json!({"env": [{"c.d": {"e": large}}]}), "spec.env[0][c.d].e"),
+        ] {
+            assert_eq!(most_of(&spec, 120).as_deref(), Some(path), "{spec}");
+        }
+    }
 }

@@ -31,6 +31,7 @@ use crate::config::snapshot::Snapshot;
 use crate::domain::keys as names;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+pub(super) use builds::refused_by_schema;
 pub use code::{Code, OfFiles};
 use keys::check_keys;
 use pods::{Knows, check_agent, check_workload, field_line};

@@ -201,6 +201,30 @@ pub fn uninject(pod: &Value) -> Vec<PatchOperation> {
     }
 }
 
+/// The operations that make of a Pod what the webhook judges of it: the Pod as it was before us. `sent`: it is as somebody sends it, a manifest or
+/// one made of a template, so that its status annotation comes with it; of a Pod that is stored its `metadata.managedFields` tell.
+#[must_use]
+pub fn taken_back(pod: &Value, sent: bool, namespace: &str, snapshot: &Snapshot) -> Vec<PatchOperation> {
+    let Ok(view) = PodView::new(pod) else { return Vec::new() };
+    recorded(view, sent, Some(known(namespace, snapshot)))
+        .map_or_else(Vec::new, |status| patch::plain(&strip::operations(view, &status)))
+}
+
+/// What a status annotation records, as far as it counts; see [`Received::new`] for `known`.
+fn recorded(view: PodView<'_>, sent: bool, known: Option<&NamespaceView>) -> Option<Status<'static>> {
+    let mut status = Status::read(view)?;
+    status.brought |= sent;
+    if let Some(known) = known {
+        status.distrust(view, |account| known.service_accounts.get(account) == Some(&Ownership::Ours));
+    }
+    Some(status)
+}
+
+/// What is known of a namespace.
+fn known<'s>(namespace: &str, snapshot: &'s Snapshot) -> &'s NamespaceView {
+    snapshot.namespace(namespace).unwrap_or(&snapshot.fresh)
+}
+
 /// An object as received, what its status annotation records, and as it was before us.
 struct Received<'v> {
     view: PodView<'v>,
@@ -214,10 +238,7 @@ impl<'v> Received<'v> {
     /// the object rather than we look at a template.
     fn new(value: &'v Value, managed: Option<&'v Value>, known: Option<&NamespaceView>) -> Result<Self, Box<Denial>> {
         let view = PodView::new(value).map_err(not_a_pod)?.noted(managed);
-        let mut status = Status::read(view);
-        if let (Some(status), Some(known)) = (&mut status, known) {
-            status.distrust(view, |account| known.service_accounts.get(account) == Some(&Ownership::Ours));
-        }
+        let status = recorded(view, false, known);
         let before = match &status {
             None => Cow::Borrowed(value),
             Some(status) => {
@@ -274,7 +295,7 @@ const NOTES_UNREAD: &Unwanted = &Unwanted {
 /// status annotation is there, and where variables are added that the requester may have set.
 fn pod_of<'r>(request: &'r Request<'_>, snapshot: &Snapshot) -> Result<PodRead<'r>, Box<Denial>> {
     let raw = request.object.as_ref();
-    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
+    let view = known(request.namespace(), snapshot);
     let Some(pod) = raw.and_then(Raw::pod).filter(|pod| !is_read_whole(&pod.tree, view)) else {
         return Ok(PodRead { value: Cow::Owned(object(raw)?), managed: None });
     };
@@ -321,7 +342,7 @@ fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict,
     if !matches!(kind, "" | "Pod") {
         return Err(Box::new(undecodable("the object is no Pod").at("kind", kind)));
     }
-    let view = snapshot.namespace(request.namespace()).unwrap_or(&snapshot.fresh);
+    let view = known(request.namespace(), snapshot);
     let received = Received::new(&value, managed.as_ref(), Some(view))?;
     if let Some(pending) = trust::pending(received.view, request.namespace(), view, snapshot) {
         return Err(pending);

@@ -1,12 +1,12 @@
 //! The decision as a tree for people (`drawbridge explain`); never on the path of a request.
 
-use super::Received;
 use super::assess::{Decided, Source, assess};
 use super::containers::env;
 use super::context::Context;
 use super::decide::{self, Decision, Subject};
 use super::effective::Effective;
 use super::plan::InjectionPlan;
+use super::{Received, known};
 use crate::admission::explanation::{Explanation, FilterLine, PartLine, SidecarLine};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
@@ -23,7 +23,9 @@ pub(super) fn tree(
     snapshot: &Snapshot,
     source: Source<'_>,
 ) -> Explanation {
-    let Ok(received) = Received::new(object, None, None) else { return tree };
+    // As the review read it: otherwise the tree would be that of another Pod where somebody forged the status annotation.
+    let known = matches!(source, Source::Pod).then(|| known(namespace, snapshot));
+    let Ok(received) = Received::new(object, None, known) else { return tree };
     let Ok(pod) = received.before() else { return tree };
     let subject = Subject::new(pod, namespace, snapshot);
     for filter in decide::PRE_FILTERS {

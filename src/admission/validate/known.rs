@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::admission::custom::member_of;
 use crate::admission::verdict::Warning;
 use crate::domain::reason::Reason;
 use crate::domain::suggest::nearest;
@@ -32,15 +33,33 @@ pub(super) fn unknown_fields(spec: &Value) -> Vec<Warning> {
             if warnings.len() == NAMED {
                 return warnings;
             }
-            let dot = if path.is_empty() { "" } else { "." };
+            let above = if path.is_empty() { "spec".to_owned() } else { format!("spec.{path}") };
             let shown: String = key.chars().take(64).collect();
             let hint = match nearest(key, members.iter().copied()) {
                 Some(name) => format!("did you mean {name}?"),
                 None => format!("there are {}", members.join(", ")),
             };
-            let text = format!("spec.{path}{dot}{shown} is not a field of AgentRuntime and is left out; {hint}");
+            let field = member_of(&above, &shown);
+            let text = format!("{field} is not a field of AgentRuntime and is left out; {hint}");
             warnings.push(Warning::new(Reason::UnknownField, text));
         }
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::unknown_fields;
+
+    /// `identity.spiffe` is a field, and a key of that spelling is none.
+    #[test]
+    fn a_key_with_a_dot_is_not_called_by_the_name_of_a_field() {
+        let spec = json!({"identity.spiffe": {}, "trace": {"endpont": "x"}});
+        let told: Vec<String> = unknown_fields(&spec).into_iter().map(|warning| warning.text).collect();
+        assert!(told[0].starts_with("spec[identity.spiffe] is not a field of AgentRuntime"), "{told:?}");
+        assert!(told[1].starts_with("spec.trace.endpont is not a field of AgentRuntime"), "{told:?}");
+        assert_eq!(told.len(), 2);
+    }
 }

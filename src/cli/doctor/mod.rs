@@ -262,6 +262,10 @@ pub(in crate::cli) async fn installed_mode(cluster: &Cluster) -> anyhow::Result<
 fn print(output: Format, checks: &[Check], io: &mut Io<'_>) -> anyhow::Result<()> {
     let marks = [io.paint(Tone::Good, "ok     "), io.paint(Tone::Bad, "finding"), io.paint(Tone::Warn, "unknown")];
     io::print(output, &checks, io.out, |out| {
+        // Who is paged reads the first line: what is wrong stands somewhere among a hundred lines of what is not.
+        if let Some(first) = first(checks) {
+            writeln!(out, "{first}")?;
+        }
         let mut group = "";
         for check in checks {
             if check.group != group {
@@ -290,6 +294,21 @@ fn print(output: Format, checks: &[Check], io: &mut Io<'_>) -> anyhow::Result<()
     })
 }
 
+/// The names of what was found, in one line; `None` where nothing was.
+fn first(checks: &[Check]) -> Option<String> {
+    const NAMED: usize = 6;
+    let mut names: Vec<&str> = Vec::new();
+    for check in checks.iter().filter(|check| check.status == Status::Finding) {
+        if !names.contains(&check.name.as_str()) {
+            names.push(&check.name);
+        }
+    }
+    let more = names.len().saturating_sub(NAMED);
+    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+    names.truncate(NAMED);
+    (!names.is_empty()).then(|| format!("to act on: {}{rest}", names.join(", ")))
+}
+
 /// The text at a pointer, empty when there is none.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
@@ -298,6 +317,28 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_line_names_what_is_to_be_acted_on() {
+        let check = |name: &str, status| Check {
+            group: "webhook",
+            name: name.to_owned(),
+            status,
+            seen: "seen".to_owned(),
+            remedy: None,
+        };
+        let said = |checks: &[Check]| {
+            let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+            let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+            print(Format::Table, checks, &mut io).unwrap();
+            String::from_utf8(out).unwrap().lines().next().unwrap_or_default().to_owned()
+        };
+        let (ok, a, b) = (check("x", Status::Ok), check("a", Status::Finding), check("b", Status::Finding));
+        assert_eq!(said(&[ok.clone(), a.clone(), check("u", Status::Unknown), b, a]), "to act on: a, b");
+        assert_eq!(said(std::slice::from_ref(&ok)), "webhook");
+        let many: Vec<Check> = (0..8).map(|number| check(&number.to_string(), Status::Finding)).collect();
+        assert_eq!(said(&many), "to act on: 0, 1, 2, 3, 4, 5 and 2 more");
+    }
 
     /// (group, whether it is asked about where every kind, those of KAOS alone, and those of BeeAI alone are served)
     #[test]

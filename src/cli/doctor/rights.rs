@@ -1,12 +1,12 @@
 //! Does each process have every right it asks for, wherever it asks? One review per rendered rule, verb, name and place; those of the compatible
-//! group where its kinds are served. The right to read a trust bundle is asked for with the bundle.
+//! group where its kinds are served, and those that OpenShift asks for where it is one. The right to read a trust bundle is asked for with the bundle.
 
 use serde_json::{Value, json};
 
 use super::Visit;
 use crate::cli::cluster::Answer;
 use crate::cli::render::Install;
-use crate::cli::render::rbac::{Right, Role, compat_rights, grounds, rights};
+use crate::cli::render::rbac::{Right, Role, Scope, compat_rights, grounds, rights};
 use crate::server::guards::watch::{APPLY, APPLY_COMPAT};
 use crate::store::Kind;
 
@@ -18,7 +18,8 @@ pub(super) const MAY_NOT_ASK: (&str, &str) =
 
 pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     let install = visit.install();
-    let all = [(rights(visit.mode), APPLY), (compat(visit).await?, APPLY_COMPAT)];
+    let owners = if is_openshift(visit).await? { Vec::from(owners_enforced()) } else { Vec::new() };
+    let all = [(rights(visit.mode), APPLY), (compat(visit).await?, APPLY_COMPAT), (owners, APPLY_OPENSHIFT)];
     for role in Role::ALL {
         let name = format!("ServiceAccount {}", role.name());
         let (mut asked, mut lacking) = (0, false);
@@ -47,6 +48,28 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What to do where the rights are missing that only some clusters ask for.
+const APPLY_OPENSHIFT: &str = "add --openshift to the flags of this installation and apply what `drawbridge render` prints: this cluster asks \
+                               whoever changes the owners of an object for the right to delete it";
+
+/// Whether it is OpenShift, which runs admission plugin `OwnerReferencesPermissionEnforcement`; of other clusters nobody sees which plugins run.
+async fn is_openshift(visit: &Visit) -> anyhow::Result<bool> {
+    Ok(visit.cluster.get("/apis/config.openshift.io/v1").await?.object().is_some())
+}
+
+/// What `render --openshift` gives the controllers besides: the right to delete what they change the owners of, and never delete. That on the
+/// `finalizers` of whoever owns what blocks its deletion is among the others.
+fn owners_enforced() -> [Right; 2] {
+    ["serviceaccounts", "secrets"].map(|resource| Right {
+        role: Role::Controllers,
+        scope: Scope::Cluster,
+        group: "",
+        resource,
+        name: None,
+        verbs: &["delete"],
+    })
 }
 
 /// The rights on kinds of the original BeeAI operator's group, as far as these are served: then the processes ask for them.
@@ -117,7 +140,7 @@ mod tests {
 
     use super::*;
     use crate::cli::render::FailureMode;
-    use crate::cli::render::rbac::Scope;
+    use crate::cli::render::rbac::objects;
 
     fn asked(right: &Right, watched: &[&str]) -> Vec<String> {
         let mut install = Install::new(FailureMode::Fail, "own", "");
@@ -142,6 +165,64 @@ mod tests {
         assert_eq!(asked(&right("namespaces", Scope::Cluster), &["team1"]), ["list namespaces"]);
         let templates = right("configmaps", Scope::Cluster);
         assert_eq!(asked(&templates, &["team1"]), ["list configmaps in own", "list configmaps in team1"]);
+    }
+
+    /// (group, resource, verb) of every rule of the controllers.
+    fn ruled(openshift: bool) -> BTreeSet<[String; 3]> {
+        let mut install = Install::new(FailureMode::Fail, "own", "");
+        install.values.openshift = openshift;
+        let texts = |rule: &Value, key: &str| -> Vec<String> {
+            rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let mut found = BTreeSet::new();
+        for object in objects(&install, Role::Controllers) {
+            for rule in object["rules"].as_array().into_iter().flatten() {
+                for group in texts(rule, "apiGroups") {
+                    for resource in texts(rule, "resources") {
+                        for verb in texts(rule, "verbs") {
+                            found.insert([group.clone(), resource.clone(), verb]);
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn what_openshift_asks_for_is_what_is_rendered_for_it() {
+        let more: BTreeSet<_> = ruled(true).difference(&ruled(false)).cloned().collect();
+        let asked =
+            owners_enforced().map(|right| right.verbs.iter().map(move |verb| [right.group, right.resource, *verb]));
+        let asked: BTreeSet<_> = asked.into_iter().flatten().map(|words| words.map(str::to_owned)).collect();
+        assert_eq!(asked, more);
+    }
+
+    /// Every kind of ours that owns something which blocks its deletion.
+    #[test]
+    fn the_right_on_finalizers_of_owners_is_asked_for() {
+        let install = Install::new(FailureMode::Fail, "own", "");
+        let all: Vec<Right> = rights(FailureMode::Fail).into_iter().chain(compat_rights(FailureMode::Fail)).collect();
+        let asked: BTreeSet<(String, String)> = all
+            .iter()
+            .flat_map(|right| questions(right, &install))
+            .filter(|(attributes, _)| attributes["subresource"] == "finalizers" && attributes["verb"] == "update")
+            .map(|(attributes, _)| (attributes["group"].to_string(), attributes["resource"].to_string()))
+            .collect();
+        for kind in [
+            Kind::Agent,
+            Kind::AgentBuild,
+            Kind::BeeaiAgent,
+            Kind::BeeaiBuild,
+            Kind::BeeaiCompatAgent,
+            Kind::BeeaiCompatBuild,
+            Kind::KaosAgent,
+            Kind::ModelApi,
+            Kind::McpServer,
+        ] {
+            let owner = (json!(kind.group()).to_string(), json!(kind.plural()).to_string());
+            assert!(asked.contains(&owner), "{kind:?}: {asked:?}");
+        }
     }
 
     #[test]

@@ -279,17 +279,28 @@ async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
             visit.unknown(&name, message, remedy);
         }
         Answer::Refused(_, message) => {
-            let remedy = if message.contains("x509") || message.contains("certificate") {
-                "the API server does not trust the certificate that is served: see the checks of caBundle above, and the logs of the controllers, who publish it"
-            } else if message.contains("failed calling webhook") {
-                "no replica answers: see the Deployment's check above, its Service and its NetworkPolicy"
-            } else {
-                "the message says why; `drawbridge explain -f` shows the whole decision"
-            };
+            let remedy = after_refusal(&message);
             visit.finding(&name, format!("refused: {message}"), remedy);
         }
     }
     Ok(())
+}
+
+/// What to do about a Pod that is refused; the API server names the webhook that it could not call, which may be somebody else's.
+fn after_refusal(message: &str) -> &'static str {
+    let is_call = message.contains("failed calling webhook");
+    // Our entries on Pods.
+    let is_ours =
+        [keys::WEBHOOK_INJECT, keys::WEBHOOK_TRUST].iter().any(|name| message.contains(&format!("\"{name}\"")));
+    if is_call && !is_ours {
+        "the webhook that the message names is not Drawbridge's, and holds up enrolled Pods as well: ask whoever runs it"
+    } else if is_call && (message.contains("x509") || message.contains("certificate")) {
+        "the API server does not trust the certificate that is served: see the checks of caBundle above, and the logs of the controllers, who publish it"
+    } else if is_call {
+        "no replica answers: see the Deployment's check above, its Service and its NetworkPolicy"
+    } else {
+        "the message says why; `drawbridge explain -f` shows the whole decision"
+    }
 }
 
 fn injected(visit: &mut Visit, name: &str, pod: &Value, took: Duration) {
@@ -304,9 +315,12 @@ fn injected(visit: &mut Visit, name: &str, pod: &Value, took: Duration) {
             "see the Deployment's check above",
         );
     } else if annotation.is_none() {
+        // A webhook that is not asked, or is passed over while nobody answers, leaves no word either.
         let remedy = format!(
-            "kubectl label namespace {} without kagenti-enabled=false, check the gates; `drawbridge explain -f` shows why",
-            visit.namespace
+            "see the checks of the webhook and of its Deployment above; where they are in order: kubectl label namespace {} {}-, if it says false, and \
+             check the gates; `drawbridge explain -f` shows why",
+            visit.namespace,
+            keys::LABEL_NAMESPACE_ENABLED
         );
         visit.finding(name, format!("came back without sidecars after {milliseconds} ms"), remedy);
     } else if took > SLOW {
@@ -325,6 +339,28 @@ mod tests {
     use super::*;
     use crate::cli::render::selectors::enrolled_pods;
     use crate::cli::render::{FailureMode, Install};
+
+    /// As API servers word it.
+    #[test]
+    fn a_refusal_by_somebody_elses_webhook_is_not_told_as_ours() {
+        let call = |name: &str, why: &str| {
+            format!(
+                "Internal error occurred: failed calling webhook \"{name}\": failed to call webhook: Post \"https://x.y.svc:443/z\": {why}"
+            )
+        };
+        let untrusted = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+        for (message, begins) in [
+            (call(keys::WEBHOOK_INJECT, "context deadline exceeded"), "no replica answers"),
+            (call(keys::WEBHOOK_INJECT, untrusted), "the API server does not trust"),
+            (call(keys::WEBHOOK_TRUST, "connection refused"), "no replica answers"),
+            (call("other.inject.kagenti.io", "connection refused"), "the webhook that the message names is not"),
+            (call("sidecar-injector.istio.io", "connection refused"), "the webhook that the message names is not"),
+            (call("sidecar-injector.istio.io", untrusted), "the webhook that the message names is not"),
+            ("admission webhook \"x\" denied the request: no certificate".to_owned(), "the message says why"),
+        ] {
+            assert!(after_refusal(&message).starts_with(begins), "{message}");
+        }
+    }
 
     /// (namespace, whether a Pod is tried there), as the selectors have it.
     #[test]

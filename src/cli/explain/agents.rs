@@ -6,12 +6,13 @@ use crate::admission::verdict::Outcome;
 use crate::api::review::Phase;
 use crate::cli::offline::agents::{self, Made};
 use crate::cli::offline::review;
+use crate::cli::validate::refused_by_schema;
 use crate::config::snapshot::Snapshot;
 
 /// What a controller makes of an Agent of a manifest.
 pub(super) struct OfAgent {
     pub(super) made: Made,
-    /// The webhook refuses the Agent, so that nothing is made of it.
+    /// The API server or the webhook refuses the Agent, so that nothing is made of it.
     pub(super) refused: bool,
     pub(super) notes: Vec<String>,
 }
@@ -51,25 +52,32 @@ pub(super) fn of_agents(
             });
             continue;
         };
-        let mut denial = None;
-        for phase in [Phase::Mutate, Phase::Validate] {
-            if let Outcome::Deny(denied) = review::own_kind(object, place, phase, snapshot)?.outcome {
-                denial = denial.or(Some(denied));
-            }
-        }
         let mut notes = vec![format!("{title}: a controller makes this Deployment of it")];
-        if let Some(denial) = denial {
-            // A note is one line.
-            let words = denial.words().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        if let Some((who, words)) = refusal(object, place, snapshot)? {
             notes.push(format!(
-                "{title}: the webhook refuses it, so that no Deployment is made of it until that is mended: {}; all that is wrong with \
-                 it: drawbridge validate -f",
-                words
+                "{title}: {who} refuses it, so that no Deployment is made of it until that is mended: {words}; all that is wrong with \
+                 it: drawbridge validate -f"
             ));
         }
         all.push(OfAgent { made, refused: notes.len() > 1, notes });
     }
     Ok((all, unmade))
+}
+
+/// Who refuses an Agent, and why, on one line; the API server asks the schema of its definition before any webhook.
+fn refusal(object: &Value, place: &str, snapshot: &Snapshot) -> anyhow::Result<Option<(&'static str, String)>> {
+    let by_schema = refused_by_schema(object);
+    if !by_schema.is_empty() {
+        return Ok(Some(("the API server", by_schema.join("; "))));
+    }
+    for phase in [Phase::Mutate, Phase::Validate] {
+        if let Outcome::Deny(denial) = review::own_kind(object, place, phase, snapshot)?.outcome {
+            // A note is one line.
+            let words = denial.words().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+            return Ok(Some(("the webhook", words)));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -78,6 +86,42 @@ mod tests {
 
     use crate::cli::io::Io;
     use crate::cli::{Cli, Exit, conclude};
+
+    /// What `explain` or `validate` says about that input.
+    fn said(command: &str, input: &str) -> (Exit, String) {
+        let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let result = Cli::try_parse_from(["drawbridge", command, "-f", "-"]).unwrap().command.run(&mut io);
+        let exit = conclude(result, &mut io);
+        (exit, String::from_utf8(out).unwrap() + &String::from_utf8(err).unwrap())
+    }
+
+    /// What the schema of the definition does not allow is refused before a webhook is asked: no Deployment is made, and `explain` says so.
+    #[test]
+    fn an_agent_that_its_schema_refuses_is_told_so_in_the_words_of_validate() {
+        const KAGENTI: &str = "apiVersion: agent.kagenti.dev/v1alpha1\nkind: Agent\nmetadata: {name: w, labels: {kagenti.io/type: agent}}\nspec: ";
+        const BEEAI: &str = "apiVersion: beeai.dev/v1\nkind: Agent\nmetadata: {name: w}\nspec: ";
+        const PODS: &str = "podTemplateSpec: {spec: {containers: [{name: agent, ports: [{containerPort: 8000}]}]}}";
+        let kagenti = |more: &str| (KAGENTI, format!("{{imageSource: {{image: 'a:1'}}{more}}}"));
+        let beeai = |spec: &str| (BEEAI, spec.to_owned());
+        for ((agent, spec), wrong) in [
+            (kagenti(&format!(", {PODS}")), None),
+            (kagenti(&format!(", {PODS}, replicas: two")), Some("spec.replicas: ")),
+            (kagenti(&format!(", {PODS}, description: 5")), Some("spec.description: ")),
+            (kagenti(""), Some("spec.podTemplateSpec: is required")),
+            (beeai("{image: 'a:1'}"), None),
+            (beeai("{description: no image}"), Some("spec.image: is required")),
+        ] {
+            let input = format!("{agent}{spec}\n");
+            let (exit, told) = said("explain", &input);
+            assert_eq!(exit, if wrong.is_some() { Exit::Findings } else { Exit::Ok }, "{spec}: {told}");
+            assert_eq!(told.contains("the API server refuses it"), wrong.is_some(), "{spec}: {told}");
+            if let Some(wrong) = wrong {
+                let (_, validated) = said("validate", &input);
+                assert!(told.contains(wrong) && validated.contains(wrong), "{told}{validated}");
+            }
+        }
+    }
 
     #[test]
     fn an_agent_of_which_nothing_is_made_is_told_of_beside_what_is_explained() {

@@ -86,7 +86,7 @@ pub struct Told {
     pub explanation: Explanation,
     /// The patch: operations by kind, and the paths they touch.
     pub patch: PatchSummary,
-    /// The webhook refuses what the workload is made of; the notes say why.
+    /// The API server or the webhook refuses what the workload is made of; the notes say why.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
     /// What was found on the live object, and what could not be read.
@@ -357,11 +357,63 @@ fn answered(world: &mut World, object: &Value, namespace: &str) -> anyhow::Resul
     let made = review::prepare(world, &subject, object)?
         .map(|name| format!("a controller makes ServiceAccount {}/{name} before the Pods", subject.namespace));
     let mut pod = subject.pod(object);
-    let undo = inject::uninject(&pod);
-    json_patch::patch(&mut pod, &undo).context("what was injected cannot be taken out")?;
+    // What is made of a template or of a manifest is sent with its annotations; only what is stored has been through us.
+    let sent = subject.workload.kind != WorkloadKind::Pod || pod.pointer("/metadata/uid").is_none();
     let snapshot = world.snapshot()?;
+    let undo = inject::taken_back(&pod, sent, &subject.namespace, &snapshot);
+    json_patch::patch(&mut pod, &undo).context("what was injected cannot be taken out")?;
     let (verdict, mut explanation) = review::explain(&subject, &pod, &snapshot)?;
     explanation.subject = subject.title();
     json_patch::patch(&mut pod, &verdict.operations()).context("the patch does not apply")?;
     Ok(Answered { verdict, explanation, made, pod })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::{Value, json};
+
+    use crate::cli::io::Io;
+    use crate::cli::{Cli, Exit, conclude};
+    use crate::domain::keys;
+
+    /// What is said of the only object of the input.
+    fn explained(object: &Value) -> Value {
+        let text = object.to_string();
+        let (mut stdin, mut out, mut err) = (text.as_bytes(), Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let words = ["drawbridge", "explain", "-o", "json", "-n", "team1", "-f", "-"];
+        let result = Cli::try_parse_from(words).unwrap().command.run(&mut io);
+        assert_eq!(conclude(result, &mut io), Exit::Ok, "{}", String::from_utf8_lossy(&err));
+        serde_json::from_slice::<Value>(&out).unwrap()[0].clone()
+    }
+
+    /// Whoever sends a status annotation without a container of ours has nothing taken back for it, as a template or as a Pod; of what was injected
+    /// beforehand everything of ours goes.
+    #[test]
+    fn a_forged_annotation_is_explained_as_the_webhook_takes_it() {
+        let claim = json!({"version": 1, "edits": [
+            {"edit": "port", "container": "agent", "index": 0, "from": 9000, "to": 8000, "moved": {}}]});
+        let marks = |status: Option<&str>| {
+            let mut annotations = json!({keys::ANNOTATION_MODE: "proxy-sidecar"});
+            if let Some(status) = status {
+                annotations[keys::ANNOTATION_STATUS] = json!(status);
+            }
+            json!({"name": "weather", "labels": {keys::LABEL_TYPE: "agent"}, "annotations": annotations})
+        };
+        let spec = json!({"containers": [{"name": "agent", "image": "a:1", "ports": [{"containerPort": 8000}]}]});
+        let of_pod = |status| json!({"apiVersion": "v1", "kind": "Pod", "metadata": marks(status), "spec": spec});
+        let of_deployment = |status| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "weather"},
+                "spec": {"template": {"metadata": marks(status), "spec": spec}}})
+        };
+        let claim = claim.to_string();
+        for (plain, forged) in
+            [(of_pod(None), of_pod(Some(claim.as_str()))), (of_deployment(None), of_deployment(Some(claim.as_str())))]
+        {
+            let (plain, forged) = (explained(&plain), explained(&forged));
+            assert!(plain["edits"].to_string().contains("agent: port 8000 moved to 8001"), "{plain}");
+            assert_eq!((&forged["edits"], &forged["parts"]), (&plain["edits"], &plain["parts"]));
+        }
+    }
 }

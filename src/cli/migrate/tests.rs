@@ -77,3 +77,56 @@ fn values_become_keys_of_the_platform_file() {
     let wanted = serde_json::json!({"kaos": {"gateway": {"enabled": false}, "registryNamespace": "kaos-system", "clusterDomain": "corp.local"}});
     assert_eq!(read, wanted, "only true was true");
 }
+
+/// A dot in a key is a part of the key: Helm reads `"a.b"` as one name, which the chart does not know.
+#[test]
+fn a_key_with_a_dot_is_no_path() {
+    let values = "\"gatewayAPI.enabled\": true\ntelemetry: {\"endpoint.x\": a, enabled: true}\n\"defaultImages.ollama\": {a: b}\n\"\": system\n\
+                  serviceAccount: {annotations: {eks.amazonaws.com/role-arn: r}}\n";
+    let (out, err, exit) = migrate("values", values);
+    assert_eq!(exit, Exit::Ok, "{err}");
+    let read = crate::api::yaml::parse(&out).unwrap().to_json();
+    assert_eq!(read, serde_json::json!({"kaos": {"telemetry": {"enabled": true}}}));
+    for part in [
+        "\"gatewayAPI.enabled\": Drawbridge has no setting",
+        "telemetry.\"endpoint.x\": Drawbridge has no setting",
+        "\"defaultImages.ollama\".a: Drawbridge has no setting",
+        "\"\": Drawbridge has no setting",
+        "serviceAccount.annotations.\"eks.amazonaws.com/role-arn\": is a matter of Drawbridge's own manifests",
+    ] {
+        assert!(err.contains(part), "{part} is missing in {err}");
+    }
+}
+
+/// Where the Go operator runs, its Lease must count, or two operators write: the ConfigMap says where it lies, and values do not.
+#[test]
+fn the_namespace_of_the_go_operator_becomes_a_key() {
+    const NOTE: &str = "kaos.operatorNamespaces: the input does not say in which namespace the Go operator runs";
+    let map = |name: &str, namespace: &str, data: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{namespace}}}\ndata: {{{data}}}\n")
+    };
+    let own = "kaos-operator-config";
+    for (input, wanted, is_told) in [
+        (map(own, ", namespace: charts", ""), serde_json::json!({"kaos": {"operatorNamespaces": ["charts"]}}), false),
+        (
+            map(own, ", namespace: charts", "SYSTEM_NAMESPACE: registry"),
+            serde_json::json!({"kaos": {"operatorNamespaces": ["charts"], "registryNamespace": "registry"}}),
+            false,
+        ),
+        (
+            map(own, ", namespace: charts", "SYSTEM_NAMESPACE: charts"),
+            serde_json::json!({"kaos": {"registryNamespace": "charts"}}),
+            false,
+        ),
+        (map(own, ", namespace: kaos-system", ""), serde_json::Value::Null, false),
+        (map(own, "", ""), serde_json::Value::Null, true),
+        (map("other", ", namespace: charts", ""), serde_json::Value::Null, true),
+        ("logLevel: debug\n".to_owned(), serde_json::json!({"kaos": {"logLevel": "DEBUG"}}), true),
+    ] {
+        let (out, err, exit) = migrate("values", &input);
+        assert_eq!(exit, Exit::Ok, "{err}");
+        let read =
+            if out.is_empty() { serde_json::Value::Null } else { crate::api::yaml::parse(&out).unwrap().to_json() };
+        assert_eq!((read, err.contains(NOTE)), (wanted, is_told), "{input}{err}");
+    }
+}

@@ -3,6 +3,8 @@
 //! In: one document of either kind. Out: the keys as YAML on standard output, and on standard error a line for everything that has no key
 //! and what stands in its place. Nothing that was written is passed over without a word.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
@@ -10,6 +12,7 @@ use crate::cli::Exit;
 use crate::cli::io::{Io, shown};
 use crate::cli::offline::documents::{self, Input, Piece};
 use crate::cli::yaml::emit;
+use crate::domain::keys;
 
 /// Arguments of `migrate values`.
 #[derive(Debug, clap::Args)]
@@ -43,6 +46,11 @@ const REGISTRY: &str =
     "stays in ConfigMap kaos-mcp-runtimes, key runtimes.yaml, in the namespace of kaos.registryNamespace";
 const GATEWAY: &str = "the operator makes no Gateway: drawbridge render --kinds kaos --gateway-class CLASS prints one";
 const OURS: &str = "is a matter of Drawbridge's own manifests: drawbridge render";
+
+/// The ConfigMap whose data the Go operator has for its environment.
+const CONFIG_MAP: &str = "kaos-operator-config";
+/// The key that names where else the Go operator's Lease counts.
+const OPERATORS: &str = "kaos.operatorNamespaces";
 
 const ROWS: &[Row] = &[
     row("defaultImages.agentRuntime", "DEFAULT_AGENT_IMAGE", Means::Key("images.kaosAgent")),
@@ -80,15 +88,19 @@ const fn row(value: &'static str, variable: &'static str, means: Means) -> Row {
 pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let sources = documents::read(&args.input.filename, io)?;
     let mut written = Vec::new();
+    let mut operators = Vec::new();
     for piece in sources.iter().flat_map(documents::Source::pieces) {
         let Piece::Document(document) = piece? else { continue };
-        written.extend(settings(&document.node.to_json()).with_context(|| document.file.to_owned())?);
+        let value = document.node.to_json();
+        written.extend(settings(&value).with_context(|| document.file.to_owned())?);
+        operators.push(operator(&value).map(str::to_owned));
     }
     let mut keys = json!({});
     let mut notes = Vec::new();
     for setting in written {
         setting.apply(&mut keys, &mut notes);
     }
+    believe(&operators, &mut keys, &mut notes);
     if keys.as_object().is_some_and(|keys| !keys.is_empty()) {
         write!(io.out, "{}", emit::document(&keys, None))?;
     }
@@ -120,14 +132,40 @@ fn settings(document: &Value) -> anyhow::Result<Vec<Setting>> {
     Ok(found)
 }
 
+/// The namespace in which the Go operator runs: its Pods read the ConfigMap of their own namespace. Values do not say.
+fn operator(document: &Value) -> Option<&str> {
+    let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let is_its = text("/kind") == Some("ConfigMap") && text("/metadata/name") == Some(CONFIG_MAP);
+    text("/metadata/namespace").filter(|_| is_its)
+}
+
+/// Lets the Lease of the Go operator count where that operator runs: elsewhere nobody would wait for it, and two operators would write.
+fn believe(operators: &[Option<String>], keys: &mut Value, notes: &mut Vec<String>) {
+    let registry = keys.pointer("/kaos/registryNamespace").and_then(Value::as_str);
+    let counts = |namespace: &str| namespace == keys::KAOS_NAMESPACE || registry == Some(namespace);
+    let named: BTreeSet<&str> = operators.iter().flatten().map(String::as_str).filter(|name| !counts(name)).collect();
+    if !named.is_empty() {
+        set(keys, OPERATORS, json!(named));
+    }
+    if operators.iter().any(Option::is_none) {
+        notes.push(format!(
+            "{OPERATORS}: the input does not say in which namespace the Go operator runs; where that is neither {} nor the one of \
+             kaos.registryNamespace, name it in this key, so that its Lease counts",
+            keys::KAOS_NAMESPACE
+        ));
+    }
+}
+
 fn of_variable(name: String, value: Value) -> Setting {
-    let row = ROWS.iter().find(|row| row.variable == name);
+    let row = ROWS.iter().find(|row| !name.is_empty() && row.variable == name);
     Setting { name, row, value }
 }
 
 fn leaves(above: &str, values: &Map<String, Value>, found: &mut Vec<Setting>) {
     for (key, value) in values {
-        let name = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
+        // A dot in a key is a part of the key: the chart reads nothing from it, and neither may we.
+        let step = if key.is_empty() || key.contains('.') { format!("{key:?}") } else { key.clone() };
+        let name = if above.is_empty() { step } else { format!("{above}.{step}") };
         let exact = ROWS.iter().find(|row| row.value == name);
         match (value, exact) {
             (Value::Object(below), None) if !below.is_empty() => leaves(&name, below, found),

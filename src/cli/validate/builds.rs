@@ -13,6 +13,7 @@ use crate::api::review::Phase;
 use crate::cli::offline::documents::Object;
 use crate::cli::offline::review;
 use crate::cli::survey::text;
+use crate::cli::yaml::tree;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
@@ -120,6 +121,16 @@ fn at_path<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
 fn concerns(told: &str, path: &str) -> bool {
     path.strip_prefix(told).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         || told.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '[']))
+}
+
+/// What the API server itself refuses of an object of ours before any webhook is asked: what its definition's schema does not allow, as `validate`
+/// says it, without lines. Nothing of kinds and versions that have no definition here.
+pub(in crate::cli) fn refused_by_schema(object: &Value) -> Vec<String> {
+    let Some(schema) = schema_of(object) else { return Vec::new() };
+    // JSON is YAML, and what was read once can be read again.
+    let Ok(Some(node)) = tree::parse(&object.to_string()) else { return Vec::new() };
+    let found = schema::check(&node, &schema).into_iter().filter(|found| found.severity == Severity::Error);
+    found.map(|found| format!("{}: {}", found.path, found.text)).collect()
 }
 
 fn schema_of(object: &Value) -> Option<Value> {

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Findings, Placed, Severity, field_line};
+use super::{Findings, Placed, Severity, field_line, schema};
 use crate::admission::verdict::Outcome;
 use crate::api::review::Phase;
 use crate::cli::offline::documents::Object;
@@ -107,7 +107,7 @@ fn below(path: &str, node: &Node, schema: &Value, faults: &mut Faults) {
         return;
     }
     for (key, child) in node.entries() {
-        let place = if path.is_empty() { key.text.clone() } else { format!("{path}.{}", key.text) };
+        let place = schema::joined(path, &key.text);
         if path.is_empty() && (OF_EVERY_OBJECT.contains(&key.text.as_str()) || key.text == "status") {
             continue;
         }

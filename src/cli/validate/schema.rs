@@ -35,6 +35,15 @@ pub(super) fn check(node: &Node, schema: &Value) -> Vec<Found> {
     found
 }
 
+/// The path of a member: a dot in its key is a part of the key, so that `"spec.type"` is not taken for `type` in `spec`.
+pub(super) fn joined(path: &str, key: &str) -> String {
+    match (path, key.contains('.')) {
+        (_, true) => format!("{path}[{key}]"),
+        ("", false) => key.to_owned(),
+        (_, false) => format!("{path}.{key}"),
+    }
+}
+
 struct Walk<'a> {
     found: &'a mut Vec<Found>,
 }
@@ -96,7 +105,7 @@ impl Walk<'_> {
     }
 
     fn members(&mut self, path: &str, node: &Node, schema: &Value, line: u64) {
-        let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let join = |name: &str| joined(path, name);
         let (known, others) = (schema["properties"].as_object(), &schema["additionalProperties"]);
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             let there = node.entries().iter().any(|(key, value)| key.text == name && !value.to_json().is_null());

@@ -146,3 +146,18 @@ fn an_agent_runtime_may_point_at_the_deployment_that_is_made_of_an_agent() {
         assert_eq!(!has(&seen, "TargetNotFound", "Deployment team1/weather"), there, "{agent}: {seen:?}");
     }
 }
+
+/// A key `spec.type` is no member of `spec`: it is not called by that member's name, and no word about that one stands for it.
+#[test]
+fn a_key_with_a_dot_is_told_as_one_key() {
+    let mut agent = agent();
+    agent["spec.replicas"] = json!(3);
+    let runtime = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "metadata": {"name": "r", "namespace": "team1"},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "weather"}}, "spec.type": "agent",
+    });
+    for (object, words) in [(agent, "Agent weather: [spec.replicas]: "), (runtime, "[spec.type]: ")] {
+        let seen = found(&object);
+        assert!(has(&seen, "UnknownField", &format!("{words}the API server knows no such field")), "{seen:?}");
+    }
+}

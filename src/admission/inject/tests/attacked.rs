@@ -157,33 +157,71 @@ fn brought(mut pod: Value) -> Value {
     pod
 }
 
-/// Users of an operator who write annotations of its Pods and nothing else cannot have anything "taken back" that was never there: where no
-/// container of ours came with the Pod, nothing was changed for its sake.
-#[test]
-fn whoever_writes_the_annotation_alone_changes_nothing_else_of_the_pod() {
+/// A Pod of that mode, and the same with an annotation alone that claims what was never done to it.
+fn forged(mode: &str) -> (Value, Value) {
     let status = json!({"version": 1, "fsGroup": true, "init": [{"name": "sign-agentcard"}], "volumes": [{"name": "svid-output"}], "edits": [
         {"edit": "env", "container": "agent", "name": "MODEL_URL", "value": "https://model", "was": {"value": "https://evil"}},
         {"edit": "env", "container": "agent", "name": "CHECKS", "value": "on"},
         {"edit": "mount", "container": "agent", "volume": "policy", "path": "/policy", "subPath": ""},
         {"edit": "port", "container": "ui", "index": 0, "from": 3001, "to": 3000, "moved": {}}]});
+    let mut pod = annotated(&[(keys::ANNOTATION_MODE, mode)]);
+    pod["spec"]["securityContext"] = json!({"fsGroup": 0});
+    pod["spec"]["initContainers"] = json!([{"name": "sign-agentcard", "image": "own"}]);
+    pod["spec"]["volumes"] = json!([{"name": "svid-output", "emptyDir": {}}]);
+    let agent = &mut pod["spec"]["containers"][0];
+    let more = [json!({"name": "MODEL_URL", "value": "https://model"}), json!({"name": "CHECKS", "value": "on"})];
+    agent["env"].as_array_mut().unwrap().extend(more);
+    agent["volumeMounts"] = json!([{"name": "policy", "mountPath": "/policy"}]);
+    let ui = json!({"name": "ui", "image": "y", "ports": [{"containerPort": 3000}]});
+    pod["spec"]["containers"].as_array_mut().unwrap().push(ui);
+    let plain = pod.clone();
+    pod["metadata"]["annotations"][keys::ANNOTATION_STATUS] = status.to_string().into();
+    (plain, pod)
+}
+
+/// Users of an operator who write annotations of its Pods and nothing else cannot have anything "taken back" that was never there: where no
+/// container of ours came with the Pod, nothing was changed for its sake.
+#[test]
+fn whoever_writes_the_annotation_alone_changes_nothing_else_of_the_pod() {
     let snapshot = fixtures::snapshot();
     for mode in ["envoy-sidecar", "proxy-sidecar", "waypoint"] {
-        let mut pod = annotated(&[(keys::ANNOTATION_MODE, mode)]);
-        pod["spec"]["securityContext"] = json!({"fsGroup": 0});
-        pod["spec"]["initContainers"] = json!([{"name": "sign-agentcard", "image": "own"}]);
-        pod["spec"]["volumes"] = json!([{"name": "svid-output", "emptyDir": {}}]);
-        let agent = &mut pod["spec"]["containers"][0];
-        let more = [json!({"name": "MODEL_URL", "value": "https://model"}), json!({"name": "CHECKS", "value": "on"})];
-        agent["env"].as_array_mut().unwrap().extend(more);
-        agent["volumeMounts"] = json!([{"name": "policy", "mountPath": "/policy"}]);
-        let ui = json!({"name": "ui", "image": "y", "ports": [{"containerPort": 3000}]});
-        pod["spec"]["containers"].as_array_mut().unwrap().push(ui);
-        let plain = injected(&pod, &snapshot);
-        pod["metadata"]["annotations"][keys::ANNOTATION_STATUS] = status.to_string().into();
+        let (plain, pod) = forged(mode);
+        let plain = injected(&plain, &snapshot);
         let pod = brought(pod);
         let verdict = fixtures::review_sent(&pod, &snapshot);
         assert!(verdict.allowed(), "{mode}: {:?}", verdict.outcome);
         assert_eq!(fixtures::applied(&pod, &verdict)["spec"], plain["spec"], "{mode}");
+    }
+}
+
+/// Whoever explains a Pod takes back of it what the webhook takes back, and no more: of a manifest as of one that carries the API server's note.
+#[test]
+fn what_is_taken_back_to_explain_is_what_the_webhook_takes_back() {
+    let snapshot = fixtures::snapshot();
+    let without = |pod: &Value, sent: bool| {
+        let mut before = pod.clone();
+        json_patch::patch(&mut before, &taken_back(pod, sent, "team1", &snapshot)).unwrap();
+        before
+    };
+    for mode in ["envoy-sidecar", "proxy-sidecar", "waypoint"] {
+        let (plain, pod) = forged(mode);
+        let noted = brought(pod.clone());
+        assert_eq!(without(&pod, true)["spec"], plain["spec"], "{mode}");
+        assert_eq!(without(&noted, false)["spec"], plain["spec"], "{mode}");
+        let webhook = fixtures::review_sent(&noted, &snapshot);
+        let explained = injected(&without(&pod, true), &snapshot);
+        assert_eq!(fixtures::applied(&noted, &webhook)["spec"], explained["spec"], "{mode}");
+        let raw = serde_json::value::to_raw_value(&noted).unwrap();
+        let (_, of_noted) = crate::admission::explain(&fixtures::request(&raw), &snapshot);
+        let raw = serde_json::value::to_raw_value(&plain).unwrap();
+        let (_, of_plain) = crate::admission::explain(&fixtures::request(&raw), &snapshot);
+        assert_eq!((of_noted.edits, of_noted.fields), (of_plain.edits, of_plain.fields), "{mode}");
+    }
+    // What is really ours goes, from a manifest that was injected beforehand as from a Pod that is stored.
+    for pod in [fixtures::pod(), proxy_mode()] {
+        let whole = injected(&pod, &snapshot);
+        assert_eq!(without(&whole, false), pod);
+        assert_eq!(without(&whole, true), pod);
     }
 }
 
