@@ -50,22 +50,37 @@ fn sloppy_v4(text: &str) -> Option<Ipv4Addr> {
     let mut octets = [0_u8; 4];
     let mut parts = text.split('.');
     for octet in &mut octets {
-        let digits = parts.next().filter(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))?;
-        *octet = match digits.trim_start_matches('0') {
-            "" => 0,
-            number => number.parse().ok()?,
-        };
+        *octet = decimal(parts.next()?)?;
     }
     parts.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
+/// A number in decimal digits, however many zeros stand before it.
+fn decimal(digits: &str) -> Option<u8> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    match digits.trim_start_matches('0') {
+        "" => Some(0),
+        number => number.parse().ok(),
+    }
+}
+
 fn sloppy_v6(text: &str) -> Option<Ipv6Addr> {
     let Some((head, dotted)) = text.rsplit_once(':').filter(|(_, tail)| tail.contains('.')) else {
-        return text.parse().ok();
+        return groups(text).parse().ok();
     };
-    let octets = sloppy_v4(dotted)?.octets();
-    let [a, b, c, d] = octets;
-    format!("{head}:{a:x}{b:02x}:{c:x}{d:02x}").parse().ok()
+    let [a, b, c, d] = sloppy_v4(dotted)?.octets();
+    format!("{}:{a:x}{b:02x}:{c:x}{d:02x}", groups(head)).parse().ok()
+}
+
+/// The groups of an IPv6 address without the zeros that stand before each: there may be more than a group has room for.
+fn groups(text: &str) -> String {
+    let short = |group: &str| match group.trim_start_matches('0') {
+        "" if !group.is_empty() => "0".to_owned(),
+        digits => digits.to_owned(),
+    };
+    text.split(':').map(short).collect::<Vec<_>>().join(":")
 }
 
 /// A block of addresses.
@@ -80,10 +95,7 @@ impl Block {
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let (address, length) = text.split_once('/')?;
-        if length.is_empty() || length.len() > 3 || !length.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        let length: u8 = length.parse().ok()?;
+        let length = decimal(length)?;
         if !address.contains(':') {
             let address = sloppy_v4(address)?;
             return (length <= 32).then(|| Self::v4(address, length));
@@ -186,6 +198,12 @@ mod tests {
             ("::ffff:10.0.0.1", Some("10.0.0.1")),
             ("::ffff:010.0.0.01", Some("10.0.0.1")),
             ("FD00::0001", Some("fd00::1")),
+            ("0:0:0:0:000000:ffff:127.1.2.3", Some("127.1.2.3")),
+            ("fd00:00000:0000001::0000001", Some("fd00:0:1::1")),
+            ("fd00::10000", None),
+            ("fd00::00010000", None),
+            (":", None),
+            (":::", None),
             ("10.0.0", None),
             ("10.0.0.0.1", None),
             ("10.0.0.256", None),
@@ -209,6 +227,14 @@ mod tests {
             ("::ffff:10.0.0.1/95", Some("::fffe:0:0/95")),
             ("::/0", Some("::/0")),
             ("fd00::1/64", Some("fd00::/64")),
+            ("0.0.0.0/0000", Some("0.0.0.0/0")),
+            ("10.1.2.3/0000008", Some("10.0.0.0/8")),
+            ("00000::/0", Some("::/0")),
+            ("00000::000000.0.0.0/00000", Some("::/0")),
+            ("fd00:000001::/0064", Some("fd00:1::/64")),
+            ("10.0.0.0/00033", None),
+            ("fd00::/00129", None),
+            ("fd00::/256", None),
             ("10.0.0.0/33", None),
             ("fd00::/129", None),
             ("10.0.0.0", None),

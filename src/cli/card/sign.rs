@@ -44,7 +44,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "SOCKET", value_parser = socket, conflicts_with_all = ["key", "chain"])]
     spiffe_socket: Option<PathBuf>,
     /// How long the agent may take to give an SVID.
-    #[arg(long, value_name = "TIME", value_parser = patience, default_value = "30s", requires = "spiffe_socket")]
+    // That a socket is required says nothing beside a key, with which the socket is at odds: clap then misses none.
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = patience,
+        default_value = "30s",
+        requires = "spiffe_socket",
+        conflicts_with_all = ["key", "chain"]
+    )]
     timeout: Duration,
     /// What the signature covers; can be repeated. By default all that give different signatures.
     #[arg(long, value_name = "NAME", value_parser = profile)]

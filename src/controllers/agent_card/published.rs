@@ -136,14 +136,17 @@ fn foreign_host(url: &str, authority: &str) -> Option<String> {
     const ITSELF: [&str; 5] = ["", "localhost", "0.0.0.0", "[::]", "[::1]"];
     let named = split(url).0;
     let host = named.rsplit_once('@').map_or(named, |(_, host)| host);
-    let host = match host.rsplit_once(':') {
+    let shown = match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => host,
     };
+    // A name is the same in capitals, and with the dot that ends it.
+    let lowered = shown.to_ascii_lowercase();
+    let host = lowered.strip_suffix('.').unwrap_or(&lowered);
     let service = authority.rsplit_once(':').map_or(authority, |(service, _)| service);
     let is_service = service == host || service.strip_prefix(host).is_some_and(|rest| rest.starts_with('.'));
     let is_own = is_service || ITSELF.contains(&host) || host.starts_with("127.");
-    (!is_own).then(|| printable(host, SHORT))
+    (!is_own).then(|| printable(shown, SHORT))
 }
 
 /// Name, version and the ids of the skills.

@@ -21,8 +21,6 @@ use crate::store::{
 
 /// The protocol that cards are a part of.
 pub(super) const A2A: &str = "a2a";
-/// Domain of Services.
-const CLUSTER_DOMAIN: &str = "cluster.local";
 /// The port of a Service that lists none.
 const DEFAULT_PORT: u16 = 8000;
 /// The port of a Service at which its agent proves over TLS who it is.
@@ -199,7 +197,9 @@ fn reached<'a>(
         let message = format!("Service {name} has no port for TCP that fits annotation {}", keys::ANNOTATION_CARD_PORT);
         return Some(Err(fails(Reason::ServiceNotFound, message).speaking(protocol)));
     };
-    let authority = format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}:{port}").into();
+    // The cluster has one domain: by the key for it the addresses of KAOS are told, too.
+    let domain = &cx.facts.platform.kaos().cluster_domain;
+    let authority = format!("{name}.{namespace}.svc.{domain}:{port}").into();
     Some(Ok(Reached { protocol: protocol.to_owned(), target, authority, proves }))
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::domain::keys;
-use crate::policy::network_policy::NetworkPolicy;
+use crate::policy::network_policy::{Fault, NetworkPolicy};
 use crate::policy::openings::{from_outside, openings_by_labels};
 use crate::policy::pod::Pod;
 use crate::store::Store;
@@ -30,15 +30,8 @@ pub(in crate::controllers) fn by_others(
     if others.is_empty() {
         return None;
     }
-    // What is over a bound is told apart ([`unread`]).
-    let read = |list: &[PolicyRef<'_>]| {
-        let of = |one: &PolicyRef<'_>| {
-            let object =
-                json!({"metadata": {"name": &**one.name, "namespace": namespace}, "spec": one.seen.spec.as_deref()?});
-            NetworkPolicy::read(&object, namespace).ok()
-        };
-        list.iter().filter_map(of).collect::<Vec<_>>()
-    };
+    // What is over a bound, or cannot be judged, is told apart ([`unread`]).
+    let read = |list: &[PolicyRef<'_>]| list.iter().filter_map(|one| judged(one, namespace)?.ok()).collect::<Vec<_>>();
     let mut labels = selector.get("matchLabels").cloned().unwrap_or_else(|| json!({}));
     labels[keys::LABEL_TYPE] = "agent".into();
     let agent = Pod::template(&json!({"metadata": {"labels": labels}}), namespace, name);
@@ -65,13 +58,24 @@ pub(in crate::controllers) fn by_others(
     ))
 }
 
-/// Which NetworkPolicy of others is not read, and so may open whom ours cut off; nothing where all of them are.
+/// A policy as it is judged, or why it cannot be; `None` of one whose `spec` is not read.
+fn judged(one: &PolicyRef<'_>, namespace: &str) -> Option<Result<NetworkPolicy, Fault>> {
+    let object = json!({"metadata": {"name": &**one.name, "namespace": namespace}, "spec": one.seen.spec.as_deref()?});
+    Some(NetworkPolicy::read(&object, namespace))
+}
+
+/// Which NetworkPolicy of others is not read, or cannot be judged, and so may open whom ours cut off; nothing where all of them are.
 pub(in crate::controllers) fn unread(store: &Store, namespace: &str) -> Option<String> {
     let mut all = store.network_policies(namespace).filter(|one| !one.seen.is_ours() && !one.seen.deleting);
-    let (name, over) = all.find_map(|one| Some((one.name, one.seen.over?)))?;
+    let why = |one: &PolicyRef<'_>| match one.seen.over {
+        Some(over) => Some(over.sentence().to_owned()),
+        None => {
+            judged(one, namespace)?.err().map(|fault| format!("cannot be judged ({}: {})", fault.field, fault.problem))
+        }
+    };
+    let (name, why) = all.find_map(|one| Some((one.name, why(&one)?)))?;
     Some(format!(
-        "the agent is cut off, and NetworkPolicy {name} {}, so nobody knows whether that one opens it. {}",
-        over.sentence(),
+        "the agent is cut off, and NetworkPolicy {name} {why}, so nobody knows whether that one opens it. {}",
         remedy(namespace),
     ))
 }

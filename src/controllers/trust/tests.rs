@@ -284,6 +284,34 @@ fn case_133_a_policy_that_somebody_edited_is_put_back() {
     }
 }
 
+/// Case 62 as the rulings leave it: the label is one of Pods, and of the workload nothing is written.
+#[test]
+fn case_062_with_its_card_an_agent_loses_the_label_of_its_pods_and_its_workload_stays_as_it_is() {
+    let mut scene = Scene::new("");
+    scene.level("enforced");
+    scene.settle();
+    assert!(scene.is_labelled("good-1"));
+    let before = scene.objects[&(Kind::Deployment, "good".to_owned())].clone();
+    scene.lose(Kind::AgentCard, "good-card");
+    scene.settle();
+    assert!(!scene.is_labelled("good-1") && !scene.is_open("good"));
+    assert_eq!(scene.objects[&(Kind::Deployment, "good".to_owned())], before);
+}
+
+/// Case 124 as the rulings leave it: what another operator wrote is not ours to take off, and proves nothing.
+#[test]
+fn case_124_what_the_go_operator_noted_at_a_workload_counts_for_nothing() {
+    let mut scene = Scene::new("");
+    let noted =
+        json!({"agent.kagenti.dev/last-verified-state": "true", "verified-state.agent.kagenti.dev/bad-card": "true"});
+    let more = json!({"metadata": {"annotations": noted}, "spec": {"selector": {"matchLabels": {"app": "bad"}}}});
+    scene.put(Kind::Deployment, workload(Kind::Deployment, "bad", more));
+    scene.level("enforced");
+    scene.settle();
+    assert!(scene.is_labelled("good-1") && !scene.is_labelled("bad-1"));
+    assert!(scene.is_open("good") && !scene.is_open("bad"));
+}
+
 /// Deleting a card, every card, or a workload never opens anything.
 #[test]
 fn cases_134_and_135_a_card_that_is_gone_takes_its_policy_along_and_opens_nothing() {

@@ -160,6 +160,25 @@ mod tests {
         assert_eq!(every["subject"]["pods"]["podSelector"], json!({"matchExpressions": verified}));
     }
 
+    /// A port that has a name is some number or other of each Pod: what is meant by it NetworkPolicies decide.
+    #[test]
+    fn a_port_keeps_its_protocol_and_a_name_leaves_every_port_to_network_policies() {
+        let port = |protocol, port| Port { protocol, port };
+        let number = |protocol| port(protocol, PortName::Number(3868));
+        let one = |name: &str| json!([{name: {"destinationPort": {"number": 3868}}}]);
+        for (port, wanted) in [
+            (number("TCP"), one("tcp")),
+            (number("UDP"), one("udp")),
+            (number("SCTP"), one("sctp")),
+            (port("SCTP", PortName::Name("signal".into())), Value::Null),
+        ] {
+            let peer = Peer { whom: Whom::Block("10.0.0.1/32".into()), ports: vec![port] };
+            let spec = cluster_deny("team", false, &Facts { egress: vec![peer], ..Facts::default() });
+            assert_eq!(spec["egress"][0]["protocols"], wanted);
+            assert_eq!(spec["egress"][0]["action"], "Pass");
+        }
+    }
+
     #[test]
     fn no_more_rules_and_peers_are_written_than_the_api_takes() {
         let one = |at: u16| Peer {

@@ -88,7 +88,7 @@ pub enum Whom {
 /// A port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Port {
-    /// `TCP` or `UDP`.
+    /// `TCP`, `UDP` or `SCTP`.
     pub protocol: &'static str,
     /// Its number, or the name that the Pods give it.
     pub port: PortName,

@@ -288,6 +288,13 @@ fn case_142_who_signs_is_said_once_and_a_socket_without_an_agent_is_told() {
     assert_eq!(parsed(&["--key", &key, "--chain", &key, "--spiffe-socket", &socket]), Err(ArgumentConflict));
     assert_eq!(parsed(&["--spiffe-socket", "tcp://127.0.0.1:1"]), Err(ValueValidation));
     assert_eq!(parsed(&["--spiffe-socket", &socket, "--timeout", "0s"]), Err(ValueValidation));
+    // Nobody is waited for where the SVID stands in files.
+    for time in ["1ms", "30s"] {
+        assert_eq!(parsed(&["--key", &key, "--chain", &key, "--timeout", time]), Err(ArgumentConflict), "{time}");
+    }
+    assert_eq!(parsed(&["--timeout", "1ms"]), Err(MissingRequiredArgument));
+    assert_eq!(parsed(&["--key", &key, "--chain", &key]), Ok(()), "by default it is at odds with nothing");
+    assert_eq!(parsed(&["--spiffe-socket", &socket, "--timeout", "1ms"]), Ok(()));
     let words = ["sign", "-", "--spiffe-socket", &socket, "--timeout", "1ms"].map(str::to_owned);
     let (exit, out, err) = run(&words, CARD);
     assert_eq!((exit, out.as_str()), (Exit::Usage, ""), "{err}");

@@ -42,6 +42,29 @@ fn case_032_033_034_whom_a_card_is_of_has_to_be_there_and_an_agent() {
     }
 }
 
+/// Case 31 as the rulings leave it: nothing has to be taken back when a card goes, so it needs no finalizer, and the first look asks already.
+#[test]
+fn case_031_a_new_card_is_asked_about_at_once_and_gets_no_finalizer() {
+    let mut cluster = cluster();
+    let facts = answer(&cluster, s(100), Ok(json!({"name": "A"})));
+    let (_, object) = settle(&mut cluster, &card(json!({})), &facts, s(100));
+    assert_eq!(object["metadata"].get("finalizers"), None);
+    assert_eq!(judged(&object, "Synced"), ("True", "SyncSucceeded"));
+}
+
+/// Case 61: what is noted at the workload by us, or was by the Go operator, is no news of its card.
+#[test]
+fn case_061_what_is_noted_at_a_workload_writes_nothing_and_asks_nobody_else() {
+    let mut cluster = cluster();
+    let facts = answer(&cluster, s(100), Ok(json!({"name": "A"})));
+    settle(&mut cluster, &card(json!({})), &facts, s(100));
+    let before = plan_at(&cluster, &facts, s(110));
+    assert_eq!(before.0.ops, []);
+    let noted = json!({"agentcard.kagenti.dev/bundle-hash": "ab", "verified-state.agent.kagenti.dev/w-deployment-card": "true"});
+    cluster.see(Kind::Deployment, deployment(json!({"metadata": {"annotations": noted}})));
+    assert_eq!(plan_at(&cluster, &facts, s(110)), before);
+}
+
 #[test]
 fn case_035_036_060_nobody_is_asked_before_the_workload_is_ready() {
     let mut cluster = cluster();

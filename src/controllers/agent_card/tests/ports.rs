@@ -1,6 +1,7 @@
-//! At which port of its Service an agent's card is asked for: annotation `kagenti.io/port`, on the Service before the workload.
+//! At which port of its Service an agent's card is asked for: annotation `kagenti.io/port`, on the Service before the workload; and by which name.
 
 use super::*;
+use crate::config::schema::Platform;
 
 /// The address that is asked, and how the Service is named for it.
 fn asked(cluster: &Cluster) -> Option<(String, String)> {
@@ -67,4 +68,22 @@ fn an_annotation_that_the_service_gets_later_counts() {
     cluster.see(Kind::Service, service);
     assert_eq!(asked(&cluster).unwrap().0, "10.244.0.5:9000");
     assert_eq!(cluster.touched_of(ROW, Kind::Service, &Key::new("team", "w")), [Key::new("team", CARD)]);
+}
+
+/// In a cluster of another DNS domain a Service has no other name, for who is asked by it and for who is shown where the agent is.
+#[test]
+fn case_043_the_name_of_the_service_ends_with_the_domain_of_the_cluster() {
+    for (keys, domain) in [("", "cluster.local"), ("kaos: {clusterDomain: corp.example}\n", "corp.example")] {
+        let mut cluster = cluster();
+        let text = format!("images: {{envoyProxy: e, proxyInit: i, spiffeHelper: s, clientRegistration: r}}\n{keys}");
+        cluster.facts.platform = Arc::new(Platform::parse(&text, "config.yaml").unwrap());
+        let authority = format!("w.team.svc.{domain}:8000");
+        assert_eq!(asked(&cluster).unwrap().1, authority);
+        // Whose card names it so names its own Service.
+        let facts = answer(&cluster, s(100), Ok(json!({"name": "A", "url": format!("http://{authority}/rpc")})));
+        let (told, object) = settle(&mut cluster, &card(json!({})), &facts, s(100));
+        assert_eq!(told, [], "{domain}");
+        assert_eq!(object["status"]["card"]["url"], format!("http://{authority}"));
+        assert_eq!(object["status"]["endpoints"][0]["url"], format!("http://{authority}/rpc"));
+    }
 }

@@ -147,6 +147,24 @@ fn a_good_signature_of_the_workloads_identity_is_verified_and_only_what_it_cover
     assert_eq!(trial.plan(&facts, s(100)).0.ops, [], "nothing twice");
 }
 
+/// Case 156 as the rulings leave it: whoever else signed, or is asked for by nobody, `strict` loosens nothing.
+#[test]
+fn case_156_a_card_that_somebody_else_signed_is_never_verified_whatever_strict_says() {
+    for binding in [json!({"strict": false}), json!({"strict": true}), json!({}), Value::Null] {
+        let mut trial = Trial::new();
+        trial.object["spec"]["identityBinding"] = binding.clone();
+        trial.cluster.see(Kind::AgentCard, trial.object.clone());
+        let mut other = deployment(json!({"spec": {"template": {"spec": {"serviceAccountName": "other"}}}}));
+        other["metadata"]["namespace"] = json!("team1");
+        trial.cluster.see(Kind::Deployment, other);
+        let facts = trial.served(&signed(), authority(), s(100));
+        trial.after(&facts, s(100));
+        assert_eq!(trial.verified(), ("False", "NotBound"), "{binding}");
+        let status = &trial.object["status"];
+        assert_eq!((&status["validSignature"], status.get("trustedAccount")), (&json!(true), None), "{binding}");
+    }
+}
+
 /// Case 64 and B9: what is not signed is not shown, and what was lost comes back with the second good answer.
 #[test]
 fn case_064_a_bad_signature_takes_the_trust_and_a_second_good_answer_gives_it_back() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Scene;
-use crate::controllers::trust::opened::by_others;
+use crate::controllers::trust::opened::{by_others, unread};
 use crate::domain::reason::Reason;
 use crate::store::{Kind, Reach};
 
@@ -25,6 +25,32 @@ fn a_policy_that_opens_a_port_by_its_name_is_told_with_that_name() {
     let said = told(&scene).unwrap();
     assert!(said.contains("theirs ingress[0] lets every Pod of namespace team in on http/TCP"), "{said}");
     assert!(scene.told.contains(&Reason::PolicyOverridden));
+}
+
+/// However the API server lets a block be written: nobody gets past us by zeros that somebody else reads.
+#[test]
+fn a_policy_that_opens_a_block_is_told_however_many_zeros_are_written() {
+    for (cidr, wanted) in [("0.0.0.0/0000", "0.0.0.0/0"), ("00000::/000", "::/0")] {
+        let mut scene = Scene::new("");
+        scene.put(Kind::NetworkPolicy, theirs(&json!({"ipBlock": {"cidr": cidr}})));
+        scene.level("enforced");
+        scene.settle();
+        let said = told(&scene).unwrap();
+        assert!(said.contains(&format!("lets addresses {wanted} in on http/TCP")), "{said}");
+    }
+}
+
+/// What no API server stores today may be stored by one that knows more than we do.
+#[test]
+fn a_policy_that_cannot_be_judged_is_told_as_one_that_may_open_the_agent() {
+    let mut scene = Scene::new("");
+    scene.put(Kind::NetworkPolicy, theirs(&json!({"ipBlock": {"cidr": "not a block"}})));
+    scene.level("enforced");
+    scene.settle();
+    assert_eq!(told(&scene), None);
+    let said = unread(&scene.cluster.store, "team").unwrap();
+    assert!(said.contains("NetworkPolicy theirs cannot be judged (spec.ingress[0].from[0].ipBlock.cidr: "), "{said}");
+    assert!(scene.told.contains(&Reason::ConfigUnknown));
 }
 
 /// On the way in the tier of administrators knows Pods alone: addresses are let in on the name, and Pods are not.
