@@ -1,17 +1,20 @@
 //! What becomes of the AgentRuntimes of a stream of manifests.
 //!
-//! In: an AgentRuntime, the workloads of the stream, and a snapshot that knows all AgentRuntimes of the stream. Out: whether it enrols its
-//! target, or what is in the way, with the field it is about. The reading and the winner are those of the controllers.
+//! In: an AgentRuntime, the workloads of the stream and those that are made of its objects, and a snapshot that knows all AgentRuntimes of the
+//! stream. Out: whether it enrols its target, or what is in the way, with the field it is about. The reading and the winner are those of the
+//! controllers.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::governed;
 use super::workload::Subject;
-use crate::cli::survey::{AGENT_RUNTIME, text};
+use super::{agents, governed};
+use crate::cli::survey::{AGENT_RUNTIME, label, text};
 use crate::config::inputs::{AgentRuntimeInput, Target};
+use crate::config::namesakes;
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
 use crate::store::Kind;
@@ -43,15 +46,48 @@ pub struct Fate {
 }
 
 impl Workloads {
-    /// The workloads among some objects.
+    /// The workloads among some objects, and those that a controller makes of the objects of KAOS among them. What the objects have themselves
+    /// comes first: it is that which a cluster would have.
     pub fn of<'v>(objects: impl IntoIterator<Item = &'v Value>, namespace: &str) -> Self {
-        let subjects = objects.into_iter().filter_map(|object| Some((Subject::of(object, namespace)?, object.clone())));
-        Self(subjects.collect())
+        let (mut all, mut made) = (Vec::new(), Vec::new());
+        for object in objects {
+            if let Some(subject) = Subject::of(object, namespace) {
+                all.push((subject, object.clone()));
+            } else if let Some(deployment) = of_kaos(object, namespace)
+                && let Some(subject) = Subject::of(&deployment, namespace)
+            {
+                made.push((subject, deployment));
+            }
+        }
+        all.append(&mut made);
+        Self(all)
     }
 
     fn find(&self, namespace: &str, workload: &Workload) -> Option<&(Subject, Value)> {
         self.0.iter().find(|(subject, _)| subject.namespace == namespace && subject.workload == *workload)
     }
+}
+
+/// The kinds of KAOS of which a Deployment is made.
+const OF_KAOS: [Kind; 3] = [Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
+
+/// The Deployment that a controller makes of an object of KAOS, as far as an AgentRuntime asks for it: where it is, and the type label that reaches
+/// it and its Pods from the object. More than the object itself goes into the rest of it. `None` of every other object.
+fn of_kaos(object: &Value, namespace: &str) -> Option<Value> {
+    let version = text(object, "/apiVersion");
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let kind = Kind::of(group, text(object, "/kind"))?;
+    let (place, name) = agents::place(object, namespace);
+    if !OF_KAOS.contains(&kind) || kind.api_version() != version || name.is_empty() {
+        return None;
+    }
+    let labels = label(object, keys::LABEL_TYPE).map_or_else(|| json!({}), |own| json!({keys::LABEL_TYPE: own}));
+    Some(json!({
+        "apiVersion": WorkloadKind::Deployment.api_version(),
+        "kind": WorkloadKind::Deployment.as_str(),
+        "metadata": {"name": namesakes::made(kind, name), "namespace": place, "labels": labels},
+        "spec": {"template": {"metadata": {"labels": labels}}},
+    }))
 }
 
 /// Whether an object is meant as an AgentRuntime, of whichever version.

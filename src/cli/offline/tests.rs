@@ -2,10 +2,12 @@ mod one_way;
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::runtimes::{self, Workloads};
 use super::workload::Subject;
 use super::world::{Facts, World};
+use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
 #[test]
@@ -103,4 +105,56 @@ fn where_no_version_is_told_that_of_the_flags_stays() {
     let mut world = World::new(&facts).unwrap();
     assert_eq!(world.keep_server_version(), (1, 34));
     assert_eq!(world.snapshot().unwrap().view.server_version, (1, 34));
+}
+
+/// The reasons of what is in the way of an AgentRuntime of type `agent` in namespace `team` that points at the Deployment of that name.
+fn in_the_way(target: &str, objects: &[Value]) -> Vec<Reason> {
+    let facts = Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 34),
+        spire_driver: false,
+        operator_namespace: "own".to_owned(),
+    };
+    let runtime = json!({
+        "apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "AgentRuntime", "metadata": {"name": "r", "namespace": "team"},
+        "spec": {"type": "agent", "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}},
+    });
+    let mut world = World::new(&facts).unwrap();
+    objects.iter().chain([&runtime]).for_each(|object| world.observe(object, "team"));
+    world.know_namespace("team");
+    let fate = runtimes::fate(&runtime, "team", &Workloads::of(objects, "team"), &world.snapshot().unwrap());
+    assert_eq!(fate.target, Some(format!("Deployment team/{target}")));
+    fate.obstacles.iter().map(|obstacle| obstacle.reason).collect()
+}
+
+#[test]
+fn an_agent_runtime_may_point_at_the_deployment_that_is_made_of_an_object_of_kaos() {
+    let object = |api: &str, kind: &str, metadata: Value| json!({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {}});
+    let now = "kaos.tools/v1alpha1";
+    for (target, kind) in [("agent-x", "Agent"), ("modelapi-x", "ModelAPI"), ("mcpserver-x", "MCPServer")] {
+        for (what, object, reason) in [
+            ("of no namespace", object(now, kind, json!({"name": "x"})), None),
+            ("of the type", object(now, kind, json!({"name": "x", "labels": {"kagenti.io/type": "agent"}})), None),
+            (
+                "of another type",
+                object(now, kind, json!({"name": "x", "labels": {"kagenti.io/type": "tool"}})),
+                Some(Reason::LabelConflict),
+            ),
+            ("elsewhere", object(now, kind, json!({"name": "x", "namespace": "other"})), Some(Reason::TargetNotFound)),
+            ("of another name", object(now, kind, json!({"name": "y"})), Some(Reason::TargetNotFound)),
+            ("without a name", object(now, kind, json!({"generateName": "x"})), Some(Reason::TargetNotFound)),
+            ("of no version", object("kaos.tools/v9", kind, json!({"name": "x"})), Some(Reason::TargetNotFound)),
+            ("of broken metadata", object(now, kind, json!("x")), Some(Reason::TargetNotFound)),
+        ] {
+            assert_eq!(in_the_way(target, &[object]), Vec::from_iter(reason), "{kind} {what}");
+        }
+        // Its object's own name is none of a Deployment's.
+        assert_eq!(in_the_way("x", &[object(now, kind, json!({"name": "x"}))]), [Reason::TargetNotFound]);
+    }
+    // What the input has itself is what the cluster would have.
+    let labels = json!({"labels": {"kagenti.io/type": "tool"}});
+    let there = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent-x"}, "spec": {"template": {"metadata": labels}}});
+    let both = [object(now, "Agent", json!({"name": "x"})), there];
+    assert_eq!(in_the_way("agent-x", &both), [Reason::LabelConflict]);
 }

@@ -74,18 +74,17 @@ fn plan(cx: Context<'_>) -> Plan {
     }
 }
 
-/// The account of whoever names none: workloads of that name are told what to do, and none of them stays its owner, as an earlier version made
-/// them once somebody had put our label on it.
+/// The account of whoever names none: workloads of that name are told what to do, whoever has labelled it, since the webhook refuses their Pods
+/// either way; and none of them stays its owner, as an earlier version made them once somebody had put our label on it.
 fn shared(cx: &Context<'_>, users: &[WorkloadRef<'_>]) -> Plan {
     let Key { namespace, name } = cx.key;
     let Some((seen, observed, _)) = cx.store.service_account(namespace, name) else { return Plan::nothing() };
-    if !seen.is_dedicated() {
-        return Plan::of(users.iter().map(|user| conflict(cx.key, user)).collect());
-    }
     let is_user = |uid: &str| cx.store.users(namespace, name).any(|user| user.uid == uid);
     let others: Vec<_> = seen.owners.iter().filter(|owner| !is_user(&owner.uid)).cloned().collect();
     let has_ours = seen.ours && others.len() < seen.owners.len();
-    Plan::of(has_ours.then(|| set_owners(cx.key, seen, observed, &others)).into_iter().collect())
+    let mut ops: Vec<_> = users.iter().map(|user| conflict(cx.key, user)).collect();
+    ops.extend(has_ours.then(|| set_owners(cx.key, seen, observed, &others)));
+    Plan::of(ops)
 }
 
 /// Whether Pods of `user` will ask for the account.

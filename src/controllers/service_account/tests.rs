@@ -189,20 +189,28 @@ fn default_is_nobodys_to_be_made_owned_or_handed_over() {
     assert_eq!(report.reason, Reason::ServiceAccountConflict);
     assert!(report.message.contains("give the workload another name"), "{}", report.message);
     assert!(!report.message.contains("kubectl"), "{}", report.message);
-    // Whoever labels it all the same, or did so when that was the advice.
+    // Whoever labels it all the same, or did so when that was the advice: the webhook refuses their Pods as before, and so it is said as before.
     let labelled = |owners: Value, version: &str| {
         let mut object = account("default", true, owners);
         object["metadata"]["resourceVersion"] = json!(version);
         object
     };
+    let conflict = ops;
     cluster.see(Kind::ServiceAccount, labelled(json!([]), "21"));
-    assert_eq!(cluster.plan(ROW), [], "no workload becomes its owner");
+    assert_eq!(cluster.plan(ROW), conflict, "no workload becomes its owner");
     let deployment = owners("Deployment", "apps/v1", "default", "deployments-default");
     let other = owners("Sandbox", "agents.x-k8s.io/v1", "x", "x");
     cluster.see(Kind::ServiceAccount, labelled(json!([other, deployment]), "22"));
     let ops = cluster.plan(ROW);
-    let [Op::Edit { operations, .. }] = &ops[..] else { panic!("{ops:?}") };
-    assert_eq!(operations[3]["value"], json!([other]), "and none stays");
+    let [told @ Op::Report(_), Op::Edit { operations, .. }] = &ops[..] else { panic!("{ops:?}") };
+    assert_eq!((told, &operations[3]["value"]), (&conflict[0], &json!([other])), "and none stays");
+    // Of an account that nobody asks for nothing is said.
+    let mut named = workload(Kind::Deployment, "default", json!({}));
+    named["metadata"]["resourceVersion"] = json!("23");
+    named["spec"]["template"]["spec"]["serviceAccountName"] = json!("mine");
+    cluster.see(Kind::Deployment, named);
+    cluster.see(Kind::ServiceAccount, labelled(json!([]), "24"));
+    assert_eq!(cluster.plan(ROW), []);
 }
 
 #[test]

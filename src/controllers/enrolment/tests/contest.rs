@@ -110,6 +110,11 @@ fn a_fight_over_the_label_has_growing_pauses_no_end_and_is_said_once() {
     assert_eq!((pauses.first(), pauses.last()), (Some(&Duration::from_millis(500)), Some(&s(60))), "{pauses:?}");
     assert!(blows.len() <= 20, "{blows:?}");
     assert_eq!(bench.condition("art", "Ready"), "False/FieldsContested");
+    assert_eq!(
+        bench.condition("art", "Protected"),
+        "False/FieldsContested",
+        "Pods that are made meanwhile have no sidecars"
+    );
     let message = bench.message("art", "Ready");
     assert!(message.contains("label kagenti.io/type of its Pod template"), "{message}");
     assert!(message.contains("replaces its Pods") && message.contains("--show-managed-fields"), "{message}");
