@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use tokio::time::Instant;
 
 use crate::store::{Change, Key, Kind, Reach, SelectionId, Store, Taken};
@@ -128,7 +128,7 @@ impl Keeper {
     }
 
     /// What a complete list of a selection lacks, which belongs to that epoch and has that version ([`Store::missing`]). It is still there, until
-    /// each is given to [`Keeper::apply`].
+    /// each is given to [`Keeper::apply`]; an answer that is no newer than the list brings back none of it ([`Store::listed`]).
     pub fn missing(
         &self,
         of: (Kind, SelectionId, Option<&str>),
@@ -136,8 +136,13 @@ impl Keeper {
         (listed, version): (&HashSet<Key>, u64),
     ) -> Vec<Change> {
         self.turn(epoch);
-        let store = self.store.read();
-        if epoch < store.epoch() { Vec::new() } else { store.missing(of, (listed, version)) }
+        let mut store = self.store.write();
+        if epoch < store.epoch() {
+            return Vec::new();
+        }
+        store.listed(of, version);
+        // Who looks something up does not wait while all of a kind is gone through.
+        RwLockWriteGuard::downgrade(store).missing(of, (listed, version))
     }
 
     /// An epoch has begun, as a list says: whatever belongs to an earlier one is late from now on.
@@ -264,6 +269,30 @@ mod tests {
         assert!(keeper.missing(of, 0, (&listed, 990)).is_empty(), "a list of the history before");
         let missing = keeper.missing(of, 1, (&listed, 8));
         assert_eq!(missing.iter().map(|one| &*one.key.name).collect::<Vec<_>>(), ["b"]);
+    }
+
+    /// We wrote it, somebody deleted it, and the watch fell into a list meanwhile: no event of its end ever comes.
+    #[test]
+    fn an_answer_that_is_as_old_as_a_list_brings_nothing_back_and_one_that_comes_between_stays() {
+        let (keeper, _) = trial(Keeps::Projections);
+        let apply = |change: &Change| keeper.apply(0, change, Duration::ZERO);
+        apply(&seen("a", 5, Via::Watch(SELECTION)));
+        apply(&seen("b", 5, Via::Watch(SELECTION)));
+        let gone = keeper.missing((Kind::Namespace, SELECTION, None), 0, (&HashSet::new(), 30));
+        assert_eq!(
+            apply(&seen("a", 9, Via::Answer)),
+            Taken::No,
+            "it was deleted before the list, which is about to say so"
+        );
+        assert_eq!(apply(&seen("b", 31, Via::Answer)), Taken::Same, "made again since");
+        assert_eq!(gone.iter().map(apply).collect::<Vec<_>>(), [Taken::New, Taken::No]);
+        assert_eq!(apply(&seen("a", 9, Via::Answer)), Taken::No, "gone");
+        assert_eq!(apply(&seen("c", 30, Via::Answer)), Taken::No, "made and gone, and never heard of");
+        assert_eq!(apply(&seen("b", 31, Via::Watch(SELECTION))), Taken::No, "known");
+        let there = |name: &str| keeper.read(|store| store.namespace(name).is_some());
+        assert_eq!([there("a"), there("b"), there("c")], [false, true, false]);
+        keeper.turn(1);
+        assert_eq!(keeper.apply(1, &seen("c", 7, Via::Answer), Duration::ZERO), Taken::New, "of another history");
     }
 
     #[test]

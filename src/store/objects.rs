@@ -2,8 +2,8 @@
 //!
 //! In: changes, whichever way they come: by a watch, by a list, as the answer to a write of ours, or from a file. Out: look-ups. Promises: an older
 //! version never replaces a newer one, so the answer to a write counts at once and a watch event that was already under
-//! way does not undo it; a new list is the truth in any case; an object is gone when none of the selections that delivered it has it any
-//! longer; taking note of a change and every look-up cost the same however many objects there are, but for the depth of a tree.
+//! way does not undo it; a new list is the truth in any case, also for the answer to a write of before it; an object is gone when none of the
+//! selections that delivered it has it any longer; taking note of a change and every look-up cost the same however many objects there are, but for the depth of a tree.
 
 mod before;
 mod builds;
@@ -26,7 +26,7 @@ pub use trust::{ClusterPolicyRef, PolicyRef};
 
 use crate::domain::workload::WorkloadKind;
 use crate::store::{
-    ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, Reach, ServiceAccountSeen, What,
+    ConfigMapSeen, Key, Kind, NamespaceSeen, Observed, OwnerReference, Reach, SelectionId, ServiceAccountSeen, What,
 };
 use namespace::{Entry, Namespace};
 
@@ -37,8 +37,10 @@ pub struct Store {
     /// The namespaces that are served; empty: all.
     served: Arc<[Arc<str>]>,
     namespaces: BTreeMap<Arc<str>, Namespace>,
-    /// Objects that are gone, each with the first version of which news counts.
-    gone: HashMap<(Kind, Key), u64>,
+    /// Objects that are gone, each with the first version of which news counts: the last ones, and those before them.
+    gone: [HashMap<(Kind, Key), u64>; 2],
+    /// Of which version the last complete list of a selection was, in the namespace that it is followed in; `None`: in all.
+    lists: HashMap<(Kind, Option<Arc<str>>), Vec<(SelectionId, u64)>>,
     /// Grows when the cluster went back: versions are compared within one epoch only.
     epoch: u64,
     reach: BTreeMap<Kind, Reach>,
@@ -57,7 +59,8 @@ impl Store {
             operator_namespace: operator_namespace.into(),
             served: Arc::default(),
             namespaces: BTreeMap::new(),
-            gone: HashMap::new(),
+            gone: Default::default(),
+            lists: HashMap::new(),
             epoch: 0,
             reach: BTreeMap::new(),
             marked: marked::Marked::default(),

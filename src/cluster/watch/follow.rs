@@ -6,13 +6,17 @@
 //! versions.
 
 use std::fmt::Debug;
+use std::marker::PhantomData;
 
 use futures::stream::BoxStream;
 use futures::{AsyncReadExt as _, TryStreamExt as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::api::{ListParams, WatchParams};
-use kube::core::{ObjectList, Request, WatchEvent};
+use kube::core::{Request, WatchEvent};
 use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer};
+use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -37,11 +41,11 @@ pub struct Selection {
 
 /// What one step brought.
 #[derive(Debug)]
-pub enum Step<R> {
+pub enum Step<R, I = Vec<R>> {
     /// A part of a list.
     Page {
         /// The objects.
-        items: Vec<R>,
+        items: I,
         /// It is not the first list: what is known under the same version may be something else.
         again: bool,
     },
@@ -57,6 +61,58 @@ pub enum Step<R> {
     Alive,
     /// The watch ended in the ordinary way, and another follows.
     Renewed,
+}
+
+/// The objects of a page, each of which is decoded when it is asked for: what is built of one may take a hundred times its text, and of a page of the
+/// largest the text alone takes megabytes. Whoever asks for the next one has done with the one before.
+#[derive(Debug)]
+pub struct Items<R> {
+    left: std::vec::IntoIter<Box<RawValue>>,
+    of: PhantomData<fn() -> R>,
+}
+
+impl<R> Items<R> {
+    fn of(items: Vec<Box<RawValue>>) -> Self {
+        Self { left: items.into_iter(), of: PhantomData }
+    }
+}
+
+impl<R: DeserializeOwned> Iterator for Items<R> {
+    type Item = Result<R, WatchError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.left.next()?;
+        Some(serde_json::from_str(text.get()).map_err(|error| kube::Error::SerdeError(error).into()))
+    }
+}
+
+impl<R: DeserializeOwned> Step<R, Items<R>> {
+    /// The same with all objects at once.
+    fn decoded(self) -> Result<Step<R>, WatchError> {
+        Ok(match self {
+            Step::Page { items, again } => Step::Page { items: items.collect::<Result<_, _>>()?, again },
+            Step::Listed => Step::Listed,
+            Step::Begun => Step::Begun,
+            Step::Changed(object) => Step::Changed(object),
+            Step::Deleted(object) => Step::Deleted(object),
+            Step::Alive => Step::Alive,
+            Step::Renewed => Step::Renewed,
+        })
+    }
+}
+
+/// A page as it comes.
+#[derive(Deserialize)]
+struct Listing {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(deserialize_with = "texts")]
+    items: Vec<Box<RawValue>>,
+}
+
+/// A list; null is an empty one, as some servers write it, and without any there is no list.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Box<RawValue>>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// A watch that runs.
@@ -100,17 +156,18 @@ where
     pub async fn next(&mut self) -> Result<Step<R>, WatchError> {
         loop {
             if let Some(step) = self.next_in_turn().await? {
-                return Ok(step);
+                return step.decoded().inspect_err(|_| self.list_again());
             }
         }
     }
 
     /// The next step, for whoever waits for a turn before each page: nothing where a list has become necessary meanwhile, so that no page
-    /// is read that [`Following::lists`] has not announced.
+    /// is read that [`Following::lists`] has not announced. Of a page one object after the other is decoded; where one cannot be, everything has to be
+    /// read again ([`Following::list_again`]).
     ///
     /// # Errors
     /// As those of [`Following::next`].
-    pub async fn next_in_turn(&mut self) -> Result<Option<Step<R>>, WatchError> {
+    pub async fn next_in_turn(&mut self) -> Result<Option<Step<R, Items<R>>>, WatchError> {
         let outcome = self.advance().await;
         if let Err(error) = &outcome {
             self.machine.failed(error.gone(), self.watching.history.epoch());
@@ -130,7 +187,7 @@ where
         (self.machine.history(), self.machine.reached())
     }
 
-    async fn advance(&mut self) -> Result<Option<Step<R>>, WatchError> {
+    async fn advance(&mut self) -> Result<Option<Step<R, Items<R>>>, WatchError> {
         loop {
             let next = self.machine.asks();
             if next != Next::Hear {
@@ -154,7 +211,7 @@ where
         }
     }
 
-    async fn page(&mut self, token: Option<String>) -> Result<Step<R>, WatchError> {
+    async fn page(&mut self, token: Option<String>) -> Result<Step<R, Items<R>>, WatchError> {
         if token.is_none() {
             self.pages = Pages::new(self.selection.page);
         }
@@ -180,10 +237,10 @@ where
         if let Some((epoch, versions)) = taken.went_back {
             history.went_back(&self.what, epoch, versions);
         }
-        Ok(Step::Page { items: page.items, again: taken.again })
+        Ok(Step::Page { items: Items::of(page.items), again: taken.again })
     }
 
-    async fn begin(&mut self, version: &str) -> Result<Step<R>, WatchError> {
+    async fn begin(&mut self, version: &str) -> Result<Step<R, Items<R>>, WatchError> {
         let parameters = WatchParams {
             field_selector: self.selection.fields.clone(),
             label_selector: self.selection.labels.clone(),
@@ -199,7 +256,7 @@ where
     }
 
     /// What the watch says next; nothing, when that is of no interest.
-    async fn hear(&mut self) -> Result<Option<Step<R>>, WatchError> {
+    async fn hear(&mut self) -> Result<Option<Step<R, Items<R>>>, WatchError> {
         let Some(events) = &mut self.events else {
             self.list_again();
             return Ok(None);
@@ -257,9 +314,9 @@ async fn list<R>(
     api: Api<R>,
     metadata: bool,
     (parameters, most): (&ListParams, Option<u64>),
-) -> kube::Result<Option<(ObjectList<R>, u64)>>
+) -> kube::Result<Option<(Listing, u64)>>
 where
-    R: Resource + Clone + DeserializeOwned + Debug,
+    R: Resource,
 {
     let request = Request::new(api.resource_url());
     let request = if metadata { request.list_metadata(parameters) } else { request.list(parameters) };

@@ -23,10 +23,9 @@ use crate::controllers::agent::note::Note;
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::plan::{Name, Op, Report, Row, UNMADE};
 use crate::domain::bounds::{LARGEST_KAOS, LARGEST_TEXT};
-use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
-use crate::store::{ClaimSeen, Key, Kind, OwnerReference, Store};
+use crate::store::{ClaimSeen, Key, Kind, OwnerReference, Store, WrittenBefore};
 
 /// How often something short is looked at again.
 const SOON: Duration = Duration::from_millis(100);
@@ -278,11 +277,12 @@ impl Work {
                     return;
                 }
             }
-            self.ops.extend(taken_over(subject, claim));
         }
-        if own.kind == Kind::Service {
-            self.ops.extend(seen.and_then(|seen| released(own, claim, seen)));
-        }
+        let before = match own.kind {
+            Kind::Deployment => subject.own_deployment().and_then(|own| own.written_before),
+            _ => seen.and_then(|seen| seen.written_before),
+        };
+        self.ops.extend(taken_over(subject, own, (claim, before)));
         self.ops.push(op);
         self.note.sent.push_str(&own.digest);
         self.ops.extend(told(subject, own.kind, claim, image));
@@ -406,7 +406,8 @@ impl Work {
 
 /// Whether an operation is about a route.
 pub(in crate::controllers::agent) fn is_route(op: &Op) -> bool {
-    matches!(op, Op::Own { kind: Kind::HttpRoute, .. } | Op::Delete { kind: Kind::HttpRoute, .. })
+    let (Op::Own { kind, .. } | Op::Edit { kind, .. } | Op::Delete { kind, .. }) = op else { return false };
+    *kind == Kind::HttpRoute
 }
 
 /// Whether two operations apply the same object, whatever they make of it.
@@ -493,33 +494,21 @@ fn delete((kind, key): (Kind, &Key), uid: &str) -> Op {
     Op::Delete { kind, key: key.clone(), uid: uid.to_owned() }
 }
 
-/// What the Go operator wrote on a Deployment becomes ours before our first apply, so that what we do not write goes.
-fn taken_over(subject: &Subject<'_>, claim: Claim<'_>) -> Option<Op> {
-    let own = subject.own_deployment().filter(|own| own.fields.is_none())?;
-    let (Claim::Ours(uid), Some(at)) = (claim, own.written_before) else { return None };
-    let entry = format!("/metadata/managedFields/{at}");
+/// What whoever was there before us has written on an object of ours becomes ours before our first apply, so that what we do not write goes: an
+/// apply leaves in place whatever another entry of managed fields owns as well. To take the entry away would not do: what has no owner stays, and an
+/// object without any entry is given to `before-first-apply` by the API server.
+fn taken_over(subject: &Subject<'_>, own: &Own, (claim, before): (Claim<'_>, Option<WrittenBefore>)) -> Option<Op> {
+    let (Claim::Ours(uid), Some(before)) = (claim, before) else { return None };
+    let entry = format!("/metadata/managedFields/{}", before.at);
+    let (manager, operation) = before.by();
     let test = |path: String, value: &str| json!({"op": "test", "path": path, "value": value});
     let set = |path: String, value: &str| json!({"op": "replace", "path": path, "value": value});
     let operations = json!([
         test("/metadata/uid".to_owned(), uid),
-        test(format!("{entry}/manager"), keys::MANAGER_UPSTREAM),
-        test(format!("{entry}/operation"), "Update"),
+        test(format!("{entry}/manager"), manager),
+        test(format!("{entry}/operation"), operation),
         set(format!("{entry}/manager"), &subject.face.controller.manager()),
         set(format!("{entry}/operation"), "Apply"),
-    ]);
-    Some(Op::Edit { kind: Kind::Deployment, key: subject.made.clone(), operations })
-}
-
-/// What others have written on a Service of ours before our first apply is nobody's from then on. A port that another manager owns as well would stay
-/// when it is wanted no more, and the API server takes no second one of its name.
-fn released(own: &Own, claim: Claim<'_>, seen: &ClaimSeen) -> Option<Op> {
-    let Claim::Ours(uid) = claim else { return None };
-    if seen.fields.is_some() {
-        return None;
-    }
-    let operations = json!([
-        {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "add", "path": "/metadata/managedFields", "value": [{}]},
     ]);
     Some(Op::Edit { kind: own.kind, key: own.key.clone(), operations })
 }

@@ -190,7 +190,7 @@ fn reached<'a>(
         return Some(Err(fails(Reason::ServiceNotFound, message).speaking(protocol)));
     }
     let wants = cx.facts.platform.cards().proof.is_some();
-    let proving = service.seen.ports.iter().find(|port| wants && port.is_tcp && &*port.name == PORT_TLS);
+    let proving = service.seen.ports.iter().find(|port| wants && port.is_tcp() && &*port.name == PORT_TLS);
     let proves = proving.is_some();
     let found = proving.map(|port| (port.port, port.target.clone())).or_else(|| port(&workload, service.seen));
     let Some((port, target)) = found else {
@@ -233,7 +233,7 @@ fn protocol(labels: &Pairs) -> Option<&str> {
 
 /// The Service's port, and where it leads: the one that the Service itself is annotated with, else the one that the workload is, else by its name.
 fn port(workload: &WorkloadRef<'_>, service: &ServiceSeen) -> Option<(u16, TargetPort)> {
-    let mut usable = service.ports.iter().filter(|port| port.is_tcp);
+    let mut usable = service.ports.iter().filter(|port| port.is_tcp());
     let found = |port: &ServicePort| Some((port.port, port.target.clone()));
     match service.card_port {
         // Without a list every port leads to itself.

@@ -136,7 +136,7 @@ fn port_of(port: &ServicePort, target: &TargetPort) -> Port {
         TargetPort::Number(number) => PortName::Number(*number),
         TargetPort::Name(name) => PortName::Name(name.to_string()),
     };
-    Port { protocol: if port.is_tcp { "TCP" } else { "UDP" }, port: name }
+    Port { protocol: port.protocol.as_str(), port: name }
 }
 
 /// Where names are resolved.

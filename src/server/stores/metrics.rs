@@ -138,10 +138,11 @@ impl WatchMetrics {
         let help = "Watches by kind and state: listed (all is known), absent (the API server does not serve the kind), \
                     unknown (not read yet, or not permitted)";
         registry.register("drawbridge_watches", help, self.sources.clone());
-        let help = "Agents, AgentBuilds, AgentRuntimes, AgentCards, Roles, RoleBindings and ConfigMaps for signed cards, and NetworkPolicies of which nothing is read but their status or owner, because they are over a bound \
+        let help = "Agents, AgentBuilds, AgentRuntimes, AgentCards, Roles, RoleBindings and ConfigMaps for signed cards, and NetworkPolicies of which nothing is read but their status or owner, and Deployments, \
+                    Services and ServiceAccounts of which is not kept what was applied, because they are over a bound \
                     (docs/limits.md): size (of one), count (in one namespace), total (of what is kept)";
         registry.register("drawbridge_objects_over_bound", help, self.objects_over.clone());
-        let help = "Bytes kept of what is written on Agents, AgentBuilds, AgentRuntimes, AgentCards, Roles, RoleBindings and ConfigMaps for signed cards, and NetworkPolicies, estimated from above";
+        let help = "Bytes kept of what is written on Agents, AgentBuilds, AgentRuntimes, AgentCards, Roles, RoleBindings and ConfigMaps for signed cards, and NetworkPolicies, and of who owns the fields of Deployments, Services and ServiceAccounts, estimated from above";
         registry.register("drawbridge_objects_kept_bytes", help, self.objects_kept.clone());
         self.texts.register(registry);
     }

@@ -2,7 +2,8 @@
 //!
 //! In: a source, followed by [`crate::cluster::watch`], whose rule for lists, watches and versions holds here. Out: [`Change`]s into the
 //! [`Keeper`], which knows what is news; what a list lacks is reported as gone. Promises: a failed read reports nothing, so it never changes
-//! what is known; half a list takes nothing away; a kind that is not served counts as empty once that is certain ([`Presence`]).
+//! what is known; half a list takes nothing away; of a page no more is built at a time than one object; a kind that is not served counts as empty
+//! once that is certain ([`Presence`]).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use super::presence::{Presence, Verdict};
 use super::sources::Source;
 use crate::cluster::keeper::Keeper;
-use crate::cluster::watch::follow::{Following, Selection, Step};
+use crate::cluster::watch::follow::{Following, Items, Selection, Step};
 use crate::cluster::watch::{History, Pace, WatchError, Watching, backoff};
 use crate::store::decode::wire::Raw;
 use crate::store::decode::{Bounded, Decoded, Shape, TektonObject, Whole};
@@ -145,12 +146,15 @@ async fn run_as<S: Sink, R: Decoded>(
         } else {
             (None, None)
         };
-        match following.next_in_turn().await {
+        let told = match following.next_in_turn().await {
             Ok(step) => {
                 watch.history = following.reached();
-                if let Some(step) = step {
-                    watch.step(step);
-                }
+                step.map_or(Ok(()), |step| watch.step(step)).inspect_err(|_| following.list_again())
+            }
+            Err(error) => Err(error),
+        };
+        match told {
+            Ok(()) => {
                 if !following.lists() && watch.sink.reads_anew() {
                     following.list_again();
                 }
@@ -191,28 +195,29 @@ impl<S: Sink> Watch<'_, S> {
         self.not_served()
     }
 
-    fn step<R: Decoded>(&mut self, step: Step<R>) {
+    fn step<R: Decoded>(&mut self, step: Step<R, Items<R>>) -> Result<(), WatchError> {
         match step {
             Step::Page { items, .. } => {
-                self.sink.alive();
                 self.keeper.turn(self.history.0);
                 for raw in items {
-                    self.object(raw, true);
+                    self.object(raw?, true);
                 }
-                return;
+                self.sink.alive();
+                return Ok(());
             }
             Step::Begun => {
                 if self.failures > 0 {
                     self.sink.recovered();
                 }
-                return;
+                return Ok(());
             }
             Step::Listed => {
                 self.complete(self.history.1);
                 if self.failures > 0 {
                     self.sink.recovered();
                 }
-                return self.succeeded();
+                self.succeeded();
+                return Ok(());
             }
             Step::Changed(raw) => {
                 self.object(raw, false);
@@ -222,6 +227,7 @@ impl<S: Sink> Watch<'_, S> {
         }
         self.sink.alive();
         self.succeeded();
+        Ok(())
     }
 
     fn succeeded(&mut self) {

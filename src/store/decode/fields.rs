@@ -47,6 +47,43 @@ impl Owned {
     }
 }
 
+/// The field managers of those who may have written an object of ours before its present controller: the controllers of Agents, one of which hands
+/// what runs over to another, and the Go operators.
+static BEFORE: [(&str, &str); 4] = [
+    (keys::MANAGER_AGENT, "Apply"),
+    (keys::MANAGER_BEEAI_AGENT, "Apply"),
+    (keys::MANAGER_BEEAI_COMPAT_AGENT, "Apply"),
+    (keys::MANAGER_UPSTREAM, "Update"),
+];
+
+/// What was written on an object of ours before its present controller had applied anything. Server-side apply keeps what that entry owns, whatever
+/// is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenBefore {
+    /// The place of its entry in `metadata.managedFields`.
+    pub at: u32,
+    by: &'static (&'static str, &'static str),
+}
+
+impl WrittenBefore {
+    /// The entry of whoever was there before the controller whose field manager is `own`; `None` once that one has an entry.
+    pub(in crate::store) fn of(entries: &[ManagedFields], own: &str) -> Option<Self> {
+        if entries.iter().any(|entry| entry.is(own, "Apply")) {
+            return None;
+        }
+        BEFORE.iter().find_map(|by| {
+            let at = entries.iter().position(|entry| entry.is(by.0, by.1))?;
+            Some(Self { at: u32::try_from(at).ok()?, by })
+        })
+    }
+
+    /// Manager and operation of the entry.
+    #[must_use]
+    pub fn by(self) -> (&'static str, &'static str) {
+        *self.by
+    }
+}
+
 /// One entry of `metadata.managedFields`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

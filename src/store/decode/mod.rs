@@ -1,7 +1,7 @@
 //! Watched objects in the shapes in which they are decoded: one per family of kinds.
 //!
 //! In: JSON as the API server sends it. Out: a [`Change`]. [`Raw`] serves what Kubernetes itself defines: only members
-//! that we read, whatever the kind. [`Whole`] serves objects whose `spec` and `status` we act on as they are: our own
+//! that we read, whatever the kind. [`Whole`] serves objects whose `spec` and `status` we act on as they are, up to more than is kept of any: our own
 //! custom resources. [`Bounded`] serves what Kubernetes itself defines, people write, and is acted on as it is where it is
 //! small. [`TektonObject`] serves runs, which are large and of which little is read. Promise: the shape is a
 //! matter of the kind alone ([`Kind::shape`]), so that every reader decodes alike.
@@ -12,7 +12,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope, Resource};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::Value;
 
 pub mod fields;
 pub mod identity;
@@ -25,12 +24,13 @@ pub mod wire;
 use identity::Identity;
 pub use lenient::Members;
 pub(in crate::store) use lenient::{lenient, lenient_list};
-pub use small::Small;
+pub use small::{Small, SmallMembers};
 pub use wire::Raw;
 use wire::{Metadata, resource_told_at_run_time};
 
 use super::kinds::tekton;
 use super::{Change, Decode, Kind};
+use crate::domain::bounds::LARGEST_KAOS;
 
 /// How objects of a kind are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +87,8 @@ pub fn change_of(kind: Kind, text: &str) -> serde_json::Result<Change> {
     })
 }
 
-/// An object of ours, with `spec` and `status` as they are.
-pub type Whole = Object<Value, Value>;
+/// An object of ours, with `spec` and `status` as they are, but for what is larger than what is read of any.
+pub type Whole = Object<Small<{ LARGEST_KAOS }>, SmallMembers>;
 /// An object of which `spec` is read where it is small.
 pub type Bounded = Object<Small, IgnoredAny>;
 /// A PipelineRun or TaskRun.

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::fields::ManagedFields;
+use super::fields::{ManagedFields, WrittenBefore};
 use crate::domain::workload::WorkloadKind;
 use crate::store::OwnerReference;
 
@@ -61,6 +61,13 @@ impl Metadata {
     pub fn applied_by_agent(&self) -> Option<Arc<str>> {
         let manager = self.owner_references.iter().flatten().find_map(OwnerReference::agent_manager)?;
         self.managed_fields.iter().flatten().find(|entry| entry.is(manager, "Apply"))?.set()
+    }
+
+    /// What was written on an Agent's object before the Agent's controller had applied anything.
+    #[must_use]
+    pub fn written_before(&self) -> Option<WrittenBefore> {
+        let manager = self.owner_references.iter().flatten().find_map(OwnerReference::agent_manager)?;
+        WrittenBefore::of(self.managed_fields.as_deref().unwrap_or_default(), manager)
     }
 
     /// The value of an annotation.

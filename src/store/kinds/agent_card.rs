@@ -13,9 +13,9 @@ use crate::api::agent_kagenti_dev::{self as api, agent_card};
 use crate::domain::bounds::Over;
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
-use crate::store::decode::Whole;
 use crate::store::decode::identity::owner;
 use crate::store::decode::wire::Metadata;
+use crate::store::decode::{Small, SmallMembers, Whole};
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Observed, OwnerReference, Selection, UsedBy};
 
@@ -227,7 +227,7 @@ fn project(object: Whole) -> Option<What> {
         owners: metadata.owner_references.filter(|_| over.is_none()).unwrap_or_default().into(),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         over,
-        spec: spec_of(&spec.unwrap_or_default()),
+        spec: spec_of(&spec.and_then(Small::into_value).unwrap_or_default()),
         status: Arc::new(status_of(status)),
     })))
 }
@@ -263,8 +263,8 @@ fn spec_of(spec: &Value) -> CardSpec {
     }
 }
 
-fn status_of(status: Option<Value>) -> Value {
-    let Some(Value::Object(mut members)) = status else { return json!({}) };
+fn status_of(status: Option<SmallMembers>) -> Value {
+    let mut members = status.unwrap_or_default().into_members();
     members.remove("card");
     let status = Value::Object(members);
     if api::agent_card::is_within(&status, LARGEST) { status } else { json!({}) }

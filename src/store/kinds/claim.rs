@@ -7,7 +7,7 @@ use crate::domain::keys;
 use crate::store::decode::identity::owner;
 use crate::store::decode::wire::{Metadata, Raw};
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Over, OwnerReference, Selection, UsedBy, WrittenBefore};
 
 /// PersistentVolumeClaims, of builds.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -44,8 +44,12 @@ pub struct ClaimSeen {
     /// The fields that the Agent's controller has applied and nobody has taken since, as FieldsV1; kept only of what an
     /// object of our groups owns.
     pub fields: Option<Arc<str>>,
+    /// What was written on it before the Agent's controller had applied anything.
+    pub written_before: Option<WrittenBefore>,
     /// Being deleted.
     pub deleting: bool,
+    /// There is no room for [`Self::fields`] beside what is written on others: what was applied counts as lost.
+    pub over: Option<Over>,
 }
 
 impl ClaimSeen {
@@ -55,8 +59,16 @@ impl ClaimSeen {
             managed_by: metadata.label(keys::LABEL_APP_MANAGED_BY).map(Into::into),
             applied: digest(metadata, keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
             fields: applied_fields(metadata),
+            written_before: metadata.written_before(),
             deleting: metadata.deletion_timestamp.is_some(),
+            over: None,
         }
+    }
+
+    /// The same without what was applied, for which there is no room.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self { fields: None, over: Some(over), ..self.clone() }
     }
 
     /// The same of what stands beside the workload of an object of KAOS, of which we write the same few fields whatever is asked for, and of what

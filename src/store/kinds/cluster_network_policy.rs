@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::What;
 use crate::domain::keys;
-use crate::store::decode::Whole;
 use crate::store::decode::identity::owner;
+use crate::store::decode::{Small, Whole};
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, OwnerReference, Selection, UsedBy};
 
@@ -45,6 +45,6 @@ fn policy(object: Whole) -> ClusterNetworkPolicySeen {
         ours,
         deleting: metadata.deletion_timestamp.is_some(),
         controller: owner(metadata),
-        spec: object.spec.filter(|_| ours).map(Arc::new),
+        spec: object.spec.filter(|_| ours).and_then(Small::into_value).map(Arc::new),
     }
 }

@@ -14,7 +14,7 @@ use crate::api::agent_kagenti_dev::provenance;
 use crate::domain::bounds::{LARGEST_TEXT, Over};
 use crate::domain::keys;
 use crate::store::Kept;
-use crate::store::decode::Whole;
+use crate::store::decode::{Small, Whole};
 
 /// Bytes that the names of finalizers take which are kept of one object: with more, none is.
 const LARGEST_FINALIZERS: usize = 8 * 1024;
@@ -41,7 +41,8 @@ pub struct CustomSeen {
     pub annotations: BTreeMap<String, String>,
     /// `spec`, as stored; an empty object when there is none.
     pub spec: Arc<Value>,
-    /// `status`, as stored but for [`Self::records`]; an empty object when there is none. Of one that is over a bound, its small members.
+    /// `status`, as stored but for [`Self::records`] and members that are larger than anybody of ours writes; an empty object when there is none. Of
+    /// one that is over a bound, its small members.
     pub status: Arc<Value>,
     /// Of a build: the members of its status that hold records ([`provenance::MEMBERS`]), those that there are. Nothing of other kinds, and
     /// of one for which there is no room.
@@ -141,12 +142,13 @@ impl CustomSeen {
 
     /// The same, where `most` bytes of text are read.
     pub(super) fn of_at_most(object: Whole, most: usize) -> Self {
+        let is_larger = object.spec.as_ref().is_some_and(|spec| spec.value().is_none());
         let seen = Self::whole(object);
         if !are_few(seen.finalizers.iter().map(|name| &**name)) {
             // Nobody writes a list that is not known.
             return Self { finalizers: Box::default(), ..seen.slim(Over::Size) };
         }
-        if seen.written() > most { seen.slim(Over::Size) } else { seen }
+        if is_larger || seen.written() > most { seen.slim(Over::Size) } else { seen }
     }
 
     fn whole(object: Whole) -> Self {
@@ -161,8 +163,10 @@ impl CustomSeen {
             created: metadata.creation_timestamp.unwrap_or_default().into(),
             labels: metadata.labels.unwrap_or_default(),
             annotations,
-            spec: Arc::new(object.spec.filter(Value::is_object).unwrap_or_else(|| json!({}))),
-            status: Arc::new(object.status.filter(Value::is_object).unwrap_or_else(|| json!({}))),
+            spec: Arc::new(
+                object.spec.and_then(Small::into_value).filter(Value::is_object).unwrap_or_else(|| json!({})),
+            ),
+            status: Arc::new(Value::Object(object.status.unwrap_or_default().into_members())),
             records: Box::default(),
         }
     }

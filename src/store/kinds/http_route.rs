@@ -1,6 +1,6 @@
 //! HTTPRoutes of Gateway API, where its definitions are installed: whose they are, and what became of them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::What;
 use super::claim::ClaimSeen;
@@ -42,7 +42,7 @@ pub struct Accepted {
 /// Bytes of a message that are kept.
 const LONGEST: usize = 512;
 
-fn accepted(status: &Value) -> Option<Accepted> {
+fn accepted(status: &Map<String, Value>) -> Option<Accepted> {
     let parents = status.get("parents")?.as_array()?.iter();
     let conditions = parents.filter_map(|parent| parent.get("conditions")?.as_array()).flatten();
     let all: Vec<_> = conditions.filter(|one| one.get("type").is_some_and(|name| name == "Accepted")).collect();
@@ -58,7 +58,7 @@ fn accepted(status: &Value) -> Option<Accepted> {
 fn route(object: Whole) -> HttpRouteSeen {
     HttpRouteSeen {
         claim: ClaimSeen::of_few_fields(&object.metadata),
-        accepted: object.status.as_ref().and_then(accepted),
+        accepted: object.status.and_then(|status| accepted(&status.into_members())),
     }
 }
 
@@ -72,7 +72,8 @@ mod tests {
     fn one_gateway_that_accepts_is_enough_and_none_says_why() {
         let parent = |status: &str, reason: &str| json!({"conditions": [{"type": "Accepted", "status": status, "reason": reason, "message": "m"}]});
         let of = |parents: Value| {
-            accepted(&json!({"parents": parents})).map(|found| (found.holds, found.reason.to_string()))
+            accepted(&Map::from_iter([("parents".to_owned(), parents)]))
+                .map(|found| (found.holds, found.reason.to_string()))
         };
         assert_eq!(of(json!([])), None);
         assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::What;
 use crate::domain::keys;
-use crate::store::decode::Whole;
+use crate::store::decode::{Small, Whole};
 use crate::store::kind::page;
 use crate::store::{Decode, Descriptor, Selection, UsedBy};
 
@@ -30,13 +30,19 @@ pub struct LeaseSeen {
     pub renewed: Box<str>,
 }
 
+/// Bytes that are kept of one text: more than any holder's name has, which may be as long as the API server takes it.
+const LONGEST: usize = 512;
+
 /// What holds of a Lease that does not say how long it lasts, and the longest that is believed, in seconds.
 const SECONDS: (u32, u64) = (15, 3600);
 
 impl LeaseSeen {
     fn of(object: &Whole) -> Self {
-        let spec = object.spec.as_ref();
-        let text = |key: &str| spec.and_then(|spec| spec.get(key)?.as_str()).unwrap_or_default().into();
+        let spec = object.spec.as_ref().and_then(Small::value);
+        let text = |key: &str| {
+            let text = spec.and_then(|spec| spec.get(key)?.as_str()).unwrap_or_default();
+            text[..text.floor_char_boundary(LONGEST)].into()
+        };
         let seconds = spec.and_then(|spec| spec.get("leaseDurationSeconds").and_then(Value::as_u64));
         let seconds = seconds.map_or(SECONDS.0, |seconds| u32::try_from(seconds.min(SECONDS.1)).unwrap_or(SECONDS.0));
         Self { holder: text("holderIdentity"), seconds, renewed: text("renewTime") }
@@ -62,5 +68,7 @@ mod tests {
         assert_eq!(of(""), What::Lease(LeaseSeen { holder: "".into(), seconds: 15, renewed: "".into() }));
         let endless = of(r#", "spec": {"holderIdentity": "x", "leaseDurationSeconds": 99999999999}"#);
         assert_eq!(endless, What::Lease(LeaseSeen { holder: "x".into(), seconds: 3600, renewed: "".into() }));
+        let long = of(&format!(r#", "spec": {{"holderIdentity": "{}"}}"#, "é".repeat(1 << 20)));
+        assert!(matches!(long, What::Lease(seen) if seen.holder.starts_with("é") && seen.holder.len() <= LONGEST));
     }
 }

@@ -212,13 +212,18 @@ impl What {
         }
     }
 
-    /// The bound that it is over.
+    /// The bound that it is over: what [`What::slim`] made of it says so, whatever the kind.
     #[must_use]
     pub fn over(&self) -> Option<Over> {
         match self {
             What::AgentRuntime(seen) => seen.over,
             What::AgentCard(seen) => seen.over,
             What::Right(seen) => seen.over,
+            What::NetworkPolicy(seen) => seen.over,
+            What::SignedCard(seen) => seen.over,
+            What::Workload(seen) => seen.agent.as_deref()?.over,
+            What::Service(seen) => seen.claim.over,
+            What::ServiceAccount(seen) => seen.over,
             what => what.custom()?.over,
         }
     }
@@ -239,6 +244,9 @@ impl What {
             What::Right(seen) => What::Right(Box::new(seen.slim(over))),
             What::NetworkPolicy(seen) => What::NetworkPolicy(Box::new(seen.slim(over))),
             What::SignedCard(seen) => What::SignedCard(seen.slim(over)),
+            What::Workload(seen) => What::Workload(Box::new(seen.slim(over)?)),
+            What::Service(seen) => What::Service(Box::new(seen.slim(over))),
+            What::ServiceAccount(seen) => What::ServiceAccount(seen.slim(over)),
             _ => return None,
         })
     }

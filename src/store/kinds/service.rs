@@ -1,6 +1,4 @@
-//! Services: whose they are, where they lead, and what an Agent's controller compares of its own.
-
-use std::sync::Arc;
+//! Services: whose they are, where they lead, and what an Agent's controller has applied to its own.
 
 use serde_json::Value;
 
@@ -10,11 +8,12 @@ use super::workload::Pairs;
 use crate::domain::keys;
 use crate::store::decode::Bounded;
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Over, Selection, UsedBy};
 
 /// Services.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     selections: &[Selection::all(page::LARGE, UsedBy::Controllers)],
+    bounded: true,
     ..Descriptor::built_in(
         "",
         "services",
@@ -28,9 +27,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
 pub struct ServiceSeen {
     /// Whose it is.
     pub claim: ClaimSeen,
-    /// `ports`, `selector` and `type` of its `spec`, as stored: what drifts from what was applied. Kept only of those
-    /// that an object of our groups controls.
-    pub spec: Option<Arc<Value>>,
     /// `spec.ports`, at most [`PORTS`].
     pub ports: Box<[ServicePort]>,
     /// Where its name leads.
@@ -39,6 +35,14 @@ pub struct ServiceSeen {
     pub selector: Option<Pairs>,
     /// The port of its own at which an agent's card is asked for (annotation `kagenti.io/port`); `None` where that is no port's number.
     pub card_port: Option<u16>,
+}
+
+impl ServiceSeen {
+    /// The same without what was applied, for which there is no room.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self { claim: self.claim.slim(over), ..self.clone() }
+    }
 }
 
 /// Where the name of a Service leads.
@@ -73,8 +77,46 @@ pub struct ServicePort {
     pub port: u16,
     /// Where that leads in a Pod.
     pub target: TargetPort,
-    /// TCP; another protocol otherwise.
-    pub is_tcp: bool,
+    /// The protocol that it takes.
+    pub protocol: PortProtocol,
+}
+
+impl ServicePort {
+    /// Whether that is TCP.
+    #[must_use]
+    pub fn is_tcp(&self) -> bool {
+        self.protocol == PortProtocol::Tcp
+    }
+}
+
+/// The protocol of a port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PortProtocol {
+    /// TCP: also of a port that says nothing.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+impl PortProtocol {
+    /// Its name, as Kubernetes writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+
+    /// What a port says; `None` of a name that Kubernetes does not have.
+    fn of(said: Option<&Value>) -> Option<Self> {
+        let Some(said) = said.filter(|said| !said.is_null()) else { return Some(Self::default()) };
+        [Self::Tcp, Self::Udp, Self::Sctp].into_iter().find(|one| said == one.as_str())
+    }
 }
 
 /// Where a port of a Service leads in a Pod.
@@ -102,8 +144,8 @@ fn port(port: &Value) -> Option<ServicePort> {
         Some(name) => TargetPort::Name(name.into()),
         None => TargetPort::Number(number("targetPort").filter(|number| *number > 0).unwrap_or(own)),
     };
-    let is_tcp = port.get("protocol").is_none_or(|protocol| protocol == "TCP");
-    Some(ServicePort { name: text("name").unwrap_or_default().into(), port: own, target, is_tcp })
+    let protocol = PortProtocol::of(port.get("protocol"))?;
+    Some(ServicePort { name: text("name").unwrap_or_default().into(), port: own, target, protocol })
 }
 
 fn ports(spec: &Value) -> Box<[ServicePort]> {
@@ -126,12 +168,7 @@ fn service(object: Bounded) -> ServiceSeen {
     let spec = object.spec.map(|spec| spec.into_value().unwrap_or_default());
     let (ports, selector) = spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
     let leads = spec.as_ref().map(Leads::of).unwrap_or_default();
-    let ours = claim.controller.as_ref().is_some_and(|owner| owner.agent_manager().is_some());
-    let spec = spec.filter(|_| ours).map(|spec| {
-        let kept = ["ports", "selector", "type"].into_iter();
-        Arc::new(Value::Object(kept.filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect()))
-    });
-    ServiceSeen { claim, spec, ports, leads, selector, card_port }
+    ServiceSeen { claim, ports, leads, selector, card_port }
 }
 
 #[cfg(test)]

@@ -6,21 +6,28 @@ use std::sync::{Arc, LazyLock};
 use super::claim::ClaimSeen;
 use super::{Kind, Slim, What};
 use crate::domain::keys;
-use crate::store::decode::wire::Raw;
+use crate::store::decode::wire::{Metadata, Raw};
 use crate::store::kind::page;
-use crate::store::{Decode, Descriptor, Key, Observed, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Key, Observed, Over, OwnerReference, Selection, UsedBy};
 
 /// ServiceAccounts.
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     selections: &[Selection::all(page::SMALL, UsedBy::Every)],
     slim,
+    bounded: true,
     ..Descriptor::built_in("", "serviceaccounts", "ServiceAccount", Decode::Common(project))
 };
+
+/// Bytes of owners that are kept of one, each as [`OWNER`] and its texts: those of near a thousand workloads.
+const OWNERS: usize = 256 * 1024;
+/// Bytes that an owner takes besides its texts.
+const OWNER: usize = 128;
 
 /// A ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceAccountSeen {
-    /// Carries `kagenti.io/managed-by: webhook`.
+    /// Carries `kagenti.io/managed-by: webhook`. One with more owners than are kept, or for which there is no room, counts as somebody else's, for
+    /// nobody writes a list that is not known.
     pub ours: bool,
     /// `automountServiceAccountToken`.
     pub automount: Option<bool>,
@@ -32,6 +39,8 @@ pub struct ServiceAccountSeen {
     pub parameters: Option<Box<BTreeMap<String, String>>>,
     /// Whose it is, when an Agent is among the owners.
     pub claim: Option<Box<ClaimSeen>>,
+    /// There is no room for its owners, and for what was applied to it, beside what is written on others.
+    pub over: Option<Over>,
 }
 
 impl ServiceAccountSeen {
@@ -46,6 +55,12 @@ impl ServiceAccountSeen {
     pub(super) fn kept(&self, own: &str, key: &Key) -> Option<Self> {
         let foreign = self.parameters.is_some() && *key.namespace != *own;
         foreign.then(|| Self { parameters: None, ..self.clone() })
+    }
+
+    /// The same as somebody else's, because there is no room for what says whose it is.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Self {
+        Self { ours: false, owners: Vec::new(), claim: None, over: Some(over), ..self.clone() }
     }
 
     /// Pods may be given it without being asked: made for injected Pods, or controlled by an Agent.
@@ -70,8 +85,9 @@ fn slim(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
 }
 
 fn project(_: Kind, raw: Raw) -> Option<What> {
-    let ours = raw.metadata.label(keys::LABEL_MANAGED_BY) == Some(keys::MANAGED_BY_WEBHOOK);
-    let of_agent = raw.metadata.has_agent();
+    let is_known = owners_of(&raw.metadata) <= OWNERS;
+    let ours = is_known && raw.metadata.label(keys::LABEL_MANAGED_BY) == Some(keys::MANAGED_BY_WEBHOOK);
+    let of_agent = is_known && raw.metadata.has_agent();
     let claim = of_agent.then(|| Box::new(ClaimSeen::of(&raw.metadata)));
     let for_builds = raw.metadata.label(keys::LABEL_BUILD_ACCOUNT) == Some("true");
     let is_parameter = raw.metadata.name.as_deref().is_some_and(|name| keys::PARAMETERS.contains(&name));
@@ -81,5 +97,23 @@ fn project(_: Kind, raw: Raw) -> Option<What> {
     });
     let owners = if ours || of_agent { raw.metadata.owner_references.unwrap_or_default() } else { Vec::new() };
     let automount = raw.automount_service_account_token;
-    Some(What::ServiceAccount(ServiceAccountSeen { ours, automount, owners, for_builds, parameters, claim }))
+    Some(What::ServiceAccount(ServiceAccountSeen {
+        ours,
+        automount,
+        owners,
+        for_builds,
+        parameters,
+        claim,
+        over: None,
+    }))
+}
+
+/// Bytes of its owners.
+fn owners_of(metadata: &Metadata) -> usize {
+    let owners = metadata.owner_references.iter().flatten();
+    let owners = owners.map(|owner| {
+        let texts = [&owner.api_version, &owner.kind, &owner.name, &owner.uid];
+        OWNER + texts.into_iter().map(String::len).sum::<usize>()
+    });
+    owners.sum()
 }

@@ -23,7 +23,7 @@ use crate::store::decode::identity::owner;
 use crate::store::decode::wire::{Condition, Metadata, Raw, Spec, Status};
 use crate::store::kind::page;
 use crate::store::label::TypeLabel;
-use crate::store::{Decode, Descriptor, Kept, Observed, OwnerReference, Selection, UsedBy};
+use crate::store::{Decode, Descriptor, Kept, Observed, Over, OwnerReference, Selection, UsedBy, WrittenBefore};
 pub use template::{Pairs, TemplateSeen};
 use template::{longest, reduced};
 
@@ -46,6 +46,7 @@ pub(super) const CRON_JOB: Descriptor = Descriptor {
 pub(super) const DEPLOYMENT: Descriptor = Descriptor {
     words: &["deployment", "deployments", "deploy"],
     selections: FOR_CONTROLLERS,
+    bounded: true,
     ..Descriptor::built_in("apps", "deployments", "Deployment", Decode::Common(project))
 };
 
@@ -173,8 +174,10 @@ pub struct AgentDeploymentSeen {
     pub failure: Option<Box<str>>,
     /// `status.conditions`, of a Deployment of KAOS: its status repeats them.
     pub conditions: Option<Arc<Value>>,
-    /// The place in `metadata.managedFields` of what the Go operator wrote, of a Deployment that we have not applied.
-    pub written_before: Option<usize>,
+    /// What was written on it before the Agent's controller had applied anything.
+    pub written_before: Option<WrittenBefore>,
+    /// There is no room for [`Self::fields`] and [`Self::conditions`] beside what is written on others: what was applied counts as lost.
+    pub over: Option<Over>,
 }
 
 /// How far a rollout is, in the words of the API; a DaemonSet's counts of nodes are its replicas. All 0 and false of
@@ -225,6 +228,14 @@ impl Rollout {
 }
 
 impl WorkloadSeen {
+    /// The same without what was applied, for which there is no room; `None` of one of which nothing like it is kept.
+    #[must_use]
+    pub(super) fn slim(&self, over: Over) -> Option<Self> {
+        let agent = self.agent.as_deref()?;
+        let agent = AgentDeploymentSeen { fields: None, conditions: None, over: Some(over), ..agent.clone() };
+        Some(Self { agent: Some(Box::new(agent)), ..self.clone() })
+    }
+
     /// Whether that field was written by an enrolment, ours or the Go operator's, and is not the user's own.
     #[must_use]
     pub fn enrolment_owns(&self, place: Place, key: &str) -> bool {
@@ -361,10 +372,6 @@ fn agent_deployment(
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let failure = condition("ReplicaFailure").filter(|one| one.status == "True");
     let is_kaos = owner(metadata).is_some_and(|owner| owner.group() == keys::GROUP_KAOS);
-    let had_go = |group: &str| matches!(group, keys::GROUP_KAOS | keys::GROUP_BEEAI | keys::GROUP_BEEAI_COMPAT);
-    let is_inherited = owner(metadata).is_some_and(|owner| had_go(owner.group()));
-    let mut entries = metadata.managed_fields.iter().flatten();
-    let written_before = entries.position(|entry| entry.is(keys::MANAGER_UPSTREAM, "Update"));
     Some(Box::new(AgentDeploymentSeen {
         applied: digest(metadata, keys::ANNOTATION_CONTENT_DIGEST).map(Into::into),
         fields: applied_fields(metadata),
@@ -375,7 +382,8 @@ fn agent_deployment(
         is_available: condition("Available").map(|one| one.status == "True"),
         failure: failure.map(|one| one.message.as_deref().unwrap_or_default().into()),
         conditions: is_kaos.then(|| Arc::new(conditions(status))),
-        written_before: written_before.filter(|_| is_inherited),
+        written_before: metadata.written_before(),
+        over: None,
     }))
 }
 

@@ -2,10 +2,10 @@
 //!
 //! In: changes, in any order between objects, selections and ways. Out: what each comes to ([`Taken`]). Promises: an event or answer that is
 //! older than what is known changes nothing, nor does one of before a deletion; a list is the truth for its selection, even when its versions are
-//! smaller; an object is gone when no selection delivers it any longer, whichever is faster; versions are compared within one epoch alone.
+//! smaller, and no answer that is as old as a list brings back what that lacks; an object is gone when no selection delivers it any longer, whichever is faster; versions are compared within one epoch alone.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::namespace::Entry;
 use super::{Store, place};
 use crate::store::{Change, Key, Kind, Observed, Over, Selection, SelectionId, Taken, Via, What};
 
-/// Deletions that are remembered, so that a late event or answer does not bring the object back.
-const TOMBS: usize = 4096;
+/// Deletions that are remembered, so that a late event or answer does not bring the object back: as many as these, and at most as many before them.
+const TOMBS: usize = 2048;
 
 impl Kind {
     /// Its selections, each with its number in the table of those of all kinds.
@@ -59,6 +59,9 @@ impl Store {
         let Change { kind, key, version, via, .. } = change;
         let (epoch, bit) = (self.epoch, via.selection().map_or(0, SelectionId::bit));
         let late = |known: u64| !via.is_truth() && *version != 0 && known > *version;
+        if self.is_in_lists(change, &observed.what) {
+            return (Taken::No, None);
+        }
         // Of ConfigMaps only digests are kept: their texts would be the largest part of what is known here.
         let less = observed.kept(&self.operator_namespace, key);
         let kept = less.map_or_else(|| observed.clone(), Arc::new);
@@ -78,8 +81,11 @@ impl Store {
             if old.observed.uid == kept.uid {
                 arrived = old.arrived;
             }
-        } else if self.gone.get(&(*kind, key.clone())).is_some_and(|first| late(*first)) {
-            return (Taken::No, None);
+        } else {
+            let object = (*kind, key.clone());
+            if self.gone.iter().filter_map(|tombs| tombs.get(&object)).any(|first| late(*first)) {
+                return (Taken::No, None);
+            }
         }
         if !same {
             self.marked.note(change);
@@ -87,7 +93,10 @@ impl Store {
                 self.before.note(key, now, Some(&kept));
             }
         }
-        self.gone.remove(&(*kind, key.clone()));
+        let object = (*kind, key.clone());
+        for tombs in &mut self.gone {
+            tombs.remove(&object);
+        }
         let entry = Entry { observed: kept, version: *version, arrived, epoch, from };
         let space = self.namespaces.entry(place).or_default();
         match space.entry_mut(*kind, &key.name).filter(|_| same) {
@@ -99,6 +108,10 @@ impl Store {
     fn not_there(&mut self, change: &Change, place: &Arc<str>, now: Duration) -> Replaced {
         let Change { kind, key, version, via, .. } = change;
         let epoch = self.epoch;
+        let listed = match via {
+            Via::List(selection) => self.list_of(*kind, *selection, key),
+            _ => 0,
+        };
         let old = self.namespaces.get_mut(place).and_then(|space| space.entry_mut(*kind, &key.name));
         let Some(old) = old else {
             if via.selection().is_none() {
@@ -107,6 +120,10 @@ impl Store {
             return (Taken::No, None);
         };
         let late = !via.is_truth() && *version != 0 && old.epoch == epoch && old.version > *version;
+        // An answer has come between the list's end and this.
+        if listed != 0 && old.epoch == epoch && old.version > listed {
+            return (Taken::No, None);
+        }
         let first = match via {
             Via::Answer | Via::File => version + 1,
             // Another selection may have it at that very version: a label moved it.
@@ -146,10 +163,48 @@ impl Store {
     }
 
     fn bury(&mut self, object: (Kind, Key), first: u64) {
-        if self.gone.len() >= TOMBS {
-            self.gone.clear();
+        let [last, before] = &mut self.gone;
+        // A deletion of before that one may be told of late.
+        let known = [before.remove(&object), last.get(&object).copied()].into_iter().flatten().max();
+        let first = first.max(known.unwrap_or_default());
+        if last.len() >= TOMBS {
+            *before = std::mem::take(last);
         }
-        self.gone.insert(object, first);
+        last.insert(object, first);
+    }
+
+    /// A complete list of a selection is of that version, in that `namespace` or in all: an answer that is no newer tells of nothing that the list
+    /// lacks. Versions that are no numbers are compared with nothing.
+    pub fn listed(&mut self, (kind, selection, namespace): (Kind, SelectionId, Option<&str>), version: u64) {
+        let lists = self.lists.entry((kind, namespace.map(Arc::from))).or_default();
+        match lists.iter_mut().find(|(of, _)| *of == selection) {
+            Some((_, known)) => *known = version,
+            None => lists.push((selection, version)),
+        }
+    }
+
+    /// The versions of the last complete lists of a kind in which an object would be.
+    fn lists_at<'a>(&'a self, kind: Kind, key: &Key) -> impl Iterator<Item = (SelectionId, u64)> + use<'a> {
+        let places = [None, Some(key.namespace.clone())];
+        places.into_iter().filter_map(move |place| self.lists.get(&(kind, place))).flatten().copied()
+    }
+
+    /// The version of the last complete list of that selection; 0 where there was none.
+    fn list_of(&self, kind: Kind, selection: SelectionId, key: &Key) -> u64 {
+        self.lists_at(kind, key).find(|(of, _)| *of == selection).map_or(0, |(_, version)| version)
+    }
+
+    /// Whether a change is an answer that is no newer than a list in which its object would be: it was there, as it was then, or is gone.
+    fn is_in_lists(&self, change: &Change, what: &What) -> bool {
+        let Change { kind, key, version, via, .. } = change;
+        if *via != Via::Answer || *version == 0 {
+            return false;
+        }
+        let would = |selection: SelectionId| {
+            let row = kind.selected().find(|(id, _)| *id == selection).map(|(_, row)| row);
+            self.would_deliver(*kind, row, (key, what))
+        };
+        self.lists_at(*kind, key).any(|(selection, listed)| *version <= listed && would(selection))
     }
 
     /// The change as there is room for it: of an object that is over a bound, the answer to a write of ours is cut as well.
@@ -174,10 +229,9 @@ impl Store {
         (kind, selection, namespace): (Kind, SelectionId, Option<&str>),
         (listed, version): (&HashSet<Key>, u64),
     ) -> Vec<Change> {
-        let alone = kind.descriptor().selections.len() == 1;
         let row = kind.selected().find(|(id, _)| *id == selection).map(|(_, row)| row);
         let of = self.delivered(kind, namespace).filter(|(key, entry)| {
-            let would = || alone || row.is_some_and(|row| self.would_deliver(row, key, &entry.observed.what));
+            let would = || self.would_deliver(kind, row, (key, &entry.observed.what));
             let is_its = if entry.from == 0 { version != 0 && would() } else { entry.from & selection.bit() != 0 };
             let later = version != 0 && entry.epoch == self.epoch && entry.version > version;
             is_its && !later && !listed.contains(key)
@@ -185,12 +239,16 @@ impl Store {
         of.map(|(key, _)| Change { kind, key, version: 0, via: Via::List(selection), now: None }).collect()
     }
 
-    /// Whether a selection of several certainly delivers an object of which that is kept. What labels say cannot be told from it.
-    fn would_deliver(&self, row: &Selection, key: &Key, what: &What) -> bool {
-        row.labels.is_none()
-            && row.name.is_none_or(|name| *name == *key.name)
-            && (!row.own || *key.namespace == *self.operator_namespace)
-            && (row.keep)(key, what)
+    /// Whether a selection of that kind certainly delivers an object of which that is kept: the only one does. Of several, what labels say cannot be
+    /// told from it.
+    fn would_deliver(&self, kind: Kind, row: Option<&Selection>, (key, what): (&Key, &What)) -> bool {
+        let would = |row: &Selection| {
+            row.labels.is_none()
+                && row.name.is_none_or(|name| *name == *key.name)
+                && (!row.own || *key.namespace == *self.operator_namespace)
+                && (row.keep)(key, what)
+        };
+        kind.descriptor().selections.len() == 1 || row.is_some_and(would)
     }
 
     /// Whether a selection has delivered anything that is there, in that `namespace` or in all.
@@ -218,6 +276,7 @@ impl Store {
     /// The cluster went back: the versions that are known, of objects and of deletions, say nothing about those of that epoch.
     pub fn turn_to(&mut self, epoch: u64) {
         self.epoch = epoch;
-        self.gone.clear();
+        self.gone.iter_mut().for_each(HashMap::clear);
+        self.lists.clear();
     }
 }

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::bounds::LARGEST_KAOS;
+use crate::store::decode::{Small, Whole};
 
 fn pod(object: &Value) -> PodSeen {
     match kept(Kind::Pod, object) {
@@ -119,18 +121,39 @@ fn a_policy_or_service_that_is_larger_than_anybodys_is_known_and_its_spec_is_not
     assert_eq!(of(10_000), ServiceSeen::default(), "a part of it would be another");
 }
 
+/// The same of our own kinds, whose size admission bounds while it is there; one member of a status takes none of the others away.
+#[test]
+fn of_an_object_of_ours_that_is_larger_than_any_nothing_large_is_built() {
+    let wide = format!("[{}]", vec![r#"{"b":1}"#; LARGEST_KAOS / 7].join(","));
+    let text = format!(
+        r#"{{"metadata": {{"name": "a"}}, "spec": {{"wide": {wide}}}, "status": {{"card": {wide}, "phase": "Ready"}}}}"#
+    );
+    let whole: Whole = serde_json::from_str(&text).unwrap();
+    assert_eq!(whole.spec.as_ref().map(Small::value), Some(None), "that it was there is known");
+    assert_eq!(Value::Object(whole.status.unwrap().into_members()), json!({"phase": "Ready"}));
+    for kind in [Kind::Agent, Kind::AgentBuild, Kind::BeeaiAgent, Kind::KaosAgent] {
+        let now = change_of(kind, &text).unwrap().now.unwrap();
+        let seen = now.what.custom().unwrap();
+        assert_eq!((seen.over, &*seen.status), (Some(Over::Size), &json!({"phase": "Ready"})), "{kind:?}");
+    }
+}
+
 #[test]
 fn a_service_leads_to_a_number_or_to_a_name() {
     let seen = service(json!({"selector": {"b": "2", "a": "1"}, "ports": [
         {"name": "x", "port": 9000}, {"port": 80, "targetPort": "http"}, {"port": 81, "targetPort": 8081, "protocol": "UDP"},
-        {"port": 0.5}, {"name": "none"}]}));
-    let port = |name: &str, port, target, is_tcp| ServicePort { name: name.into(), port, target, is_tcp };
+        {"port": 0.5}, {"name": "none"}, {"port": 82, "protocol": "SCTP"}, {"port": 83, "protocol": "IP"},
+        {"port": 84, "protocol": null}]}));
+    let port = |name: &str, port, target, protocol| ServicePort { name: name.into(), port, target, protocol };
+    let number = TargetPort::Number;
     assert_eq!(
         *seen.ports,
         [
-            port("x", 9000, TargetPort::Number(9000), true),
-            port("", 80, TargetPort::Name("http".into()), true),
-            port("", 81, TargetPort::Number(8081), false),
+            port("x", 9000, number(9000), PortProtocol::Tcp),
+            port("", 80, TargetPort::Name("http".into()), PortProtocol::Tcp),
+            port("", 81, number(8081), PortProtocol::Udp),
+            port("", 82, number(82), PortProtocol::Sctp),
+            port("", 84, number(84), PortProtocol::Tcp),
         ]
     );
     assert_eq!(

@@ -114,6 +114,10 @@ impl Heap for Observed {
                 data + claim + texts.into_iter().flatten().map(|part| text(part) + BLOCK).sum::<usize>()
             }
             What::Claim(seen) => seen.heap(),
+            What::ServiceAccount(seen) => {
+                let owners = seen.owners.iter().map(|owner| Some(Arc::new(owner.clone())).heap()).sum::<usize>();
+                owners + seen.claim.as_deref().map_or(0, |claim| size_of::<ClaimSeen>() + BLOCK + claim.heap())
+            }
             What::Pod(seen) => {
                 seen.controller.heap()
                     + text(&seen.created)
@@ -132,7 +136,6 @@ impl Heap for Observed {
                     + seen.selector.as_ref().map_or(0, Heap::heap)
                     + ports.sum::<usize>()
                     + 2 * BLOCK
-                    + seen.spec.as_deref().map_or(0, json_heap)
             }
             What::AgentCard(seen) => {
                 let spec = &seen.spec;
@@ -365,6 +368,38 @@ fn what_a_tenant_writes_on_an_object_is_not_kept_however_much_it_is() {
             assert!(kept < 4 * 1024, "{kind:?} of {manager}: {kept}");
         }
     }
+}
+
+/// A Service of one of ours may have a thousand ports, of which a tree takes a megabyte: where it leads is kept of it, as of any.
+#[test]
+fn of_a_service_of_an_agent_no_more_is_kept_than_where_it_leads() {
+    let owner = json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "name": "a", "uid": UID, "controller": true});
+    let ports: Vec<_> =
+        (1..800).map(|port| json!({"name": format!("p{port}"), "port": port, "targetPort": port})).collect();
+    let object = json!({"metadata": attacked(json!({}), (&owner, keys::MANAGER_AGENT)),
+        "spec": {"selector": {"app": "a"}, "ports": ports}});
+    assert!(object["spec"].to_string().len() < LARGEST_TEXT, "it is read");
+    let kept = heap(Kind::Service, &object);
+    assert!(kept < 4 * 1024, "{kept}");
+}
+
+/// What says whose an account is may be a list of megabytes: nobody writes one that is not known, so whose it is nobody knows.
+#[test]
+fn a_service_account_with_more_owners_than_anybody_s_is_somebody_else_s() {
+    let agent = json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "name": "a", "uid": UID, "controller": true});
+    let account = |owners: Vec<Value>| {
+        let labels = json!({"kagenti.io/managed-by": "webhook"});
+        let metadata =
+            json!({"name": "w", "namespace": "team-one", "uid": UID, "labels": labels, "ownerReferences": owners});
+        let now = change(Kind::ServiceAccount, &json!({"metadata": metadata})).now.unwrap();
+        let What::ServiceAccount(seen) = &now.what else { panic!("{:?}", now.what) };
+        (seen.ours, seen.is_dedicated(), seen.owners.len(), now.heap() < 128 * 1024)
+    };
+    assert_eq!(account(vec![agent.clone(); 200]), (true, true, 200, true));
+    assert_eq!(account(vec![agent.clone(); 5_000]), (false, false, 0, true));
+    let mut long = agent;
+    long["name"] = json!("n".repeat(1 << 20));
+    assert_eq!(account(vec![long]), (false, false, 0, true));
 }
 
 /// What admission keeps of a Job has no room for more than names: the controller of one whose reference is longer than any name is nobody.

@@ -4,9 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::domain::keys;
 use crate::store::{
-    Change, ConfigMapSeen, Key, Kind, Observed, SelectionId, ServiceAccountSeen, Store, Taken, Via, What,
+    Change, ConfigMapSeen, Key, Kind, Observed, Over, SelectionId, ServiceAccountSeen, Store, Taken, Via, What,
+    change_of,
 };
 
 const BY_NAME: SelectionId = SelectionId::new(3);
@@ -53,6 +56,7 @@ impl Trial {
     /// Ends a list of that version, in which only `names` were.
     fn lists(&mut self, selection: SelectionId, version: u64, names: &[&str]) -> Vec<String> {
         let listed: HashSet<Key> = names.iter().map(|name| key(name)).collect();
+        self.0.listed((Kind::ServiceAccount, selection, None), version);
         let missing = self.0.missing((Kind::ServiceAccount, selection, None), (&listed, version));
         let gone = missing.iter().filter(|one| self.0.take(one, Duration::ZERO).0 == Taken::New);
         gone.map(|one| one.key.name.to_string()).collect()
@@ -207,4 +211,187 @@ fn after_the_cluster_went_back_a_list_takes_away_what_it_lacks_whatever_its_vers
     trial.sees(901, Via::Watch(BY_NAME), true);
     trial.0.turn_to(2);
     assert_eq!((trial.sees(3, Via::Watch(BY_NAME), true), trial.version()), (Taken::Same, Some(3)));
+}
+
+/// Lists of several namespaces, of several selections, of no version, and of before the cluster went back.
+#[test]
+fn an_answer_is_compared_with_the_lists_in_which_its_object_would_be() {
+    let answer = |kind, (namespace, name): (&str, &str), version| {
+        let now = Some(Arc::new(Observed { uid: "u".into(), version, what: What::Known }));
+        Change { kind, key: Key::new(namespace, name), version, via: Via::Answer, now }
+    };
+    let one_of = |kind: Kind, at: usize| kind.selected().nth(at).unwrap().0;
+    let (account, policy) = (one_of(Kind::ServiceAccount, 0), one_of(Kind::NetworkPolicy, 1));
+    let labelled = Kind::ConfigMap.selected().find(|(_, row)| row.labels.is_some()).unwrap().0;
+    let mut store = Store::new("own");
+    store.listed((Kind::ServiceAccount, account, Some("team")), 30);
+    store.listed((Kind::NetworkPolicy, policy, None), 30);
+    store.listed((Kind::ConfigMap, labelled, None), 30);
+    for (kind, at, version, taken) in [
+        (Kind::ServiceAccount, ("team", "a"), 30, Taken::No),
+        (Kind::ServiceAccount, ("team", "a"), 31, Taken::New),
+        (Kind::ServiceAccount, ("other", "a"), 30, Taken::New),
+        (Kind::ServiceAccount, ("team", "opaque"), 0, Taken::New),
+        (Kind::NetworkPolicy, ("team", "w-signature-policy"), 30, Taken::No),
+        (Kind::NetworkPolicy, ("team", keys::DEFAULT_DENY), 30, Taken::New),
+        (Kind::ConfigMap, ("team", "of-what-labels-nobody-knows"), 30, Taken::New),
+    ] {
+        assert_eq!(store.take(&answer(kind, at, version), Duration::ZERO).0, taken, "{kind:?} {at:?} {version}");
+    }
+    store.listed((Kind::NetworkPolicy, policy, None), 0);
+    assert!(store.apply(&answer(Kind::NetworkPolicy, ("team", "x"), 30), Duration::ZERO), "a list of no version");
+    store.listed((Kind::NetworkPolicy, policy, None), 40);
+    store.turn_to(1);
+    assert!(store.apply(&answer(Kind::NetworkPolicy, ("team", "y"), 30), Duration::ZERO), "of another history");
+}
+
+/// Whatever else is deleted meanwhile, the last thousands of deletions are remembered.
+#[test]
+fn an_answer_that_is_late_brings_nothing_back_however_much_is_deleted_after_it() {
+    let mut trial = Trial::new();
+    let (watch, answer) = (Via::Watch(BY_NAME), Via::Answer);
+    for at in 0..5_000_u64 {
+        trial.take(&seen("a", 10 * at + 1, (watch, true)));
+        assert_eq!(trial.take(&gone("a", 10 * at + 3, watch)), Taken::New);
+        assert_eq!(trial.take(&gone(&format!("b{at}"), 10 * at + 4, answer)), Taken::No, "never known");
+        assert_eq!(trial.take(&seen("a", 10 * at + 2, (answer, false))), Taken::No, "{at}");
+    }
+    // Made and deleted twice: the answer to the first deletion says nothing of the second.
+    let mut trial = Trial::new();
+    trial.sees(15, watch, true);
+    assert_eq!((trial.loses(20, watch), trial.loses(12, answer)), (Taken::New, Taken::No));
+    assert_eq!((trial.sees(16, answer, true), trial.sees(21, answer, true)), (Taken::No, Taken::New));
+}
+
+/// Numbers from one seed.
+struct Seed(u64);
+
+impl Seed {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % bound as u64).unwrap()
+    }
+}
+
+/// An API server with few objects, a watch that lags and falls into a list at times, and answers to requests that take any time.
+struct Cluster {
+    /// Each version, in order.
+    log: Vec<Change>,
+    /// Up to where the watch has come.
+    watched: usize,
+    /// Answers that are under way, by the place of what they tell of.
+    answers: Vec<usize>,
+}
+
+impl Cluster {
+    /// The object of that name as it is now.
+    fn now(&self, name: &str) -> Option<&Change> {
+        self.log.iter().rev().find(|change| *change.key.name == *name).filter(|change| change.now.is_some())
+    }
+
+    /// Somebody writes or deletes that object; where `ours`, an answer follows.
+    fn writes(&mut self, name: &str, (deletes, flag, ours): (bool, bool, bool)) {
+        let version = 2 * self.log.len() as u64 + 2;
+        let change = match (deletes, self.now(name)) {
+            (true, None) => return,
+            (true, Some(_)) => gone(name, version, Via::Answer),
+            (false, _) => seen(name, version, (Via::Answer, flag)),
+        };
+        if ours {
+            self.answers.push(self.log.len());
+        }
+        self.log.push(change);
+    }
+
+    fn event(&mut self, trial: &mut Trial) {
+        if let Some(event) = self.log.get(self.watched) {
+            trial.take(&Change { via: Via::Watch(BY_NAME), ..event.clone() });
+            self.watched += 1;
+        }
+    }
+
+    fn answer(&mut self, at: usize, trial: &mut Trial) {
+        let change = self.log[self.answers.swap_remove(at)].clone();
+        trial.take(&change);
+    }
+
+    fn list(&mut self, names: &[&'static str], trial: &mut Trial) {
+        let there: Vec<_> = names.iter().filter(|name| self.now(name).is_some()).copied().collect();
+        for name in &there {
+            let listed = self.now(name).cloned().unwrap();
+            trial.take(&Change { via: Via::List(BY_NAME), ..listed });
+        }
+        trial.lists(BY_NAME, 2 * self.log.len() as u64 + 1, &there);
+        self.watched = self.log.len();
+    }
+}
+
+/// Events come in order, lists at any time, and answers at any time and in any order: in the end what is there is known, as it is, and nothing else.
+#[test]
+fn the_same_objects_are_known_whenever_lists_events_and_answers_come() {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    for seed in 0..400 {
+        let (mut seed, number) = (Seed(seed), seed);
+        let mut cluster = Cluster { log: Vec::new(), watched: 0, answers: Vec::new() };
+        let mut trial = Trial::new();
+        for _ in 0..60 {
+            match seed.below(10) {
+                0..4 => {
+                    let name = NAMES[seed.below(NAMES.len())];
+                    cluster.writes(name, (seed.below(3) == 0, seed.below(2) == 0, seed.below(2) == 0));
+                }
+                4..7 => cluster.event(&mut trial),
+                7 | 8 if !cluster.answers.is_empty() => {
+                    let at = seed.below(cluster.answers.len());
+                    cluster.answer(at, &mut trial);
+                }
+                9 => cluster.list(&NAMES, &mut trial),
+                _ => {}
+            }
+        }
+        while cluster.watched < cluster.log.len() || !cluster.answers.is_empty() {
+            if cluster.answers.is_empty() || seed.below(2) == 0 {
+                cluster.event(&mut trial);
+            } else {
+                let at = seed.below(cluster.answers.len());
+                cluster.answer(at, &mut trial);
+            }
+        }
+        for name in NAMES {
+            let known = trial.0.service_account("team", name).map(|(seen, observed, _)| (seen.ours, observed.version));
+            let there = cluster.now(name).and_then(|change| change.now.as_ref()).map(|now| match &now.what {
+                What::ServiceAccount(seen) => (seen.ours, now.version),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(known, there, "{name} of seed {number}");
+        }
+    }
+}
+
+/// An object of that kind as whoever writes much would have it: an Agent's, with fields under the name of a manager of ours.
+fn crowded(kind: Kind) -> Change {
+    let owner = json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "name": "w", "uid": "a", "controller": true});
+    let fields = json!({"manager": keys::MANAGER_AGENT, "operation": "Apply", "fieldsV1": {"f:spec": {}}});
+    let metadata = json!({"name": "w-card-signed", "namespace": "team", "uid": "w", "resourceVersion": "7",
+        "ownerReferences": [owner], "managedFields": [fields]});
+    let object = json!({"metadata": metadata, "spec": {"template": {"spec": {"containers": []}}}});
+    change_of(kind, &object.to_string()).unwrap()
+}
+
+/// A kind that is bounded and does not say what it is over would be whole again with each answer, until its watch tells of it.
+#[test]
+fn what_has_no_room_says_so_whatever_its_kind_and_the_answer_to_a_write_is_cut_as_well() {
+    for kind in Kind::ALL.iter().copied() {
+        let whole = crowded(kind);
+        let slim = whole.now.as_ref().and_then(|now| now.what.slim(Over::Count));
+        assert_eq!(slim.is_some(), kind.descriptor().bounded, "{kind:?} is bounded where something can be left out");
+        let Some(what) = slim else { continue };
+        assert_eq!(what.over(), Some(Over::Count), "{kind:?}");
+        let now = Some(Arc::new(Observed { uid: "w".into(), version: 7, what }));
+        let mut store = Store::new("own");
+        store.apply(&Change { via: Via::Watch(BY_NAME), now, ..whole.clone() }, Duration::ZERO);
+        let answer = Change { version: 8, ..whole };
+        let over = store.admitted(&answer).now.as_ref().and_then(|now| now.what.over());
+        assert_eq!(over, Some(Over::Count), "{kind:?}: the answer to a write of ours");
+    }
 }

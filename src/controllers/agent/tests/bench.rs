@@ -106,6 +106,17 @@ impl Bench {
 
     /// A user makes or changes an object; `null` takes a member away.
     pub(in crate::controllers::agent) fn edit(&mut self, kind: Kind, name: &str, patch: Value) {
+        self.edit_as(("kubectl-edit", "Update"), kind, name, patch);
+    }
+
+    /// The same of another field manager and operation.
+    pub(in crate::controllers::agent) fn edit_as(
+        &mut self,
+        by: (&str, &'static str),
+        kind: Kind,
+        name: &str,
+        patch: Value,
+    ) {
         let new = Object { uid: uid_of(kind, name), ..Object::default() };
         let known = self.objects.entry((kind, name.to_owned())).or_insert(new);
         let before = known.fields.object();
@@ -113,7 +124,7 @@ impl Bench {
         let status = patch.as_object_mut().and_then(|members| members.remove("status"));
         let deletion = patch.pointer_mut("/metadata").and_then(Value::as_object_mut);
         let deletion = deletion.and_then(|members| members.remove("deletionTimestamp"));
-        known.fields.edit("kubectl-edit", &patch);
+        known.fields.edit(by, &patch);
         let after = known.fields.object();
         if before.get("spec") != after.get("spec") || known.more["metadata"]["generation"].is_null() {
             let generation = known.more["metadata"]["generation"].as_i64().unwrap_or_default();
@@ -321,11 +332,9 @@ impl Bench {
                     self.remove(*kind, &key.name);
                 } else {
                     let mark = object["metadata"]["labels"].get(keys::LABEL_POLICY_PARAMETER).cloned();
-                    let is_released = object["metadata"]["managedFields"] == json!([{}]);
+                    let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
                     let known = self.objects.get_mut(&(*kind, key.name.to_string())).unwrap();
-                    if is_released {
-                        known.fields.release();
-                    }
+                    known.fields.rename(&entries);
                     known.more["metadata"]["finalizers"] = finalizers;
                     if let Some(mark) = mark {
                         known.more["metadata"]["labels"] = json!({keys::LABEL_POLICY_PARAMETER: mark});

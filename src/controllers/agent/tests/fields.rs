@@ -110,6 +110,11 @@ fn put(into: &mut Value, path: &[String], value: &Value) {
 impl Fields {
     /// Server-side apply by force.
     pub(super) fn apply(&mut self, manager: &str, body: &Value) {
+        // Before anything is applied, what has no entry at all gets one of that name.
+        if self.managers.is_empty() && !self.values.is_empty() {
+            let all = self.values.keys().cloned().collect();
+            self.managers.insert(("before-first-apply".to_owned(), "Update"), all);
+        }
         let wanted = values(body);
         let old = self.managers.remove(&(manager.to_owned(), "Apply")).unwrap_or_default();
         for path in old {
@@ -125,12 +130,12 @@ impl Fields {
     }
 
     /// An ordinary change: what it changes belongs to whoever made it; `null` takes a member away.
-    pub(super) fn edit(&mut self, manager: &str, patch: &Value) {
+    pub(super) fn edit(&mut self, (manager, operation): (&str, &'static str), patch: &Value) {
         let changed = values(patch);
         let changed: BTreeMap<_, _> =
             changed.into_iter().filter(|(path, value)| self.values.get(path) != Some(value)).collect();
         self.take(&changed);
-        let own = self.managers.entry((manager.to_owned(), "Update")).or_default();
+        let own = self.managers.entry((manager.to_owned(), operation)).or_default();
         for (path, value) in changed {
             if value.is_null() {
                 own.remove(&path);
@@ -142,9 +147,13 @@ impl Fields {
         }
     }
 
-    /// An empty entry in place of all others: nobody owns anything.
-    pub(super) fn release(&mut self) {
-        self.managers.clear();
+    /// The entries are called what an edit has made of them, in their order.
+    pub(super) fn rename(&mut self, entries: &[Value]) {
+        let sets = std::mem::take(&mut self.managers).into_values();
+        for (set, entry) in sets.zip(entries) {
+            let operation = if entry["operation"] == "Apply" { "Apply" } else { "Update" };
+            self.managers.insert((entry["manager"].as_str().unwrap_or_default().to_owned(), operation), set);
+        }
     }
 
     /// Whoever had another value there loses the field.

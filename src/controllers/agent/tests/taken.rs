@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::bench::Bench;
-use crate::controllers::scaffold::plan::Op;
-use crate::store::Kind;
+use super::bench::{Bench, TEAM};
+use crate::controllers::agent::plan::ROW;
+use crate::controllers::scaffold::plan::{Item, Op};
+use crate::store::{Key, Kind};
 
 /// What the Go operator left: controlled by the Agent, with a selector of all labels.
 #[test]
@@ -90,23 +91,83 @@ fn an_object_of_another_agent_of_that_name_is_foreign() {
     );
 }
 
-/// The Go operator's entry of managed fields would keep a port that is wanted no more, beside the one of its name in its place: the API server refuses
-/// that.
-#[test]
-fn a_service_of_the_go_operator_loses_the_ports_that_are_wanted_no_more() {
-    let mut bench = Bench::new();
+/// Everything that the Go operator, or the controller of the Agent that had it before, left of Agent `weather`.
+fn left_by(bench: &mut Bench, by: (&str, &'static str)) {
     let owner = json!([{"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "name": "weather", "uid": "agents-weather",
         "controller": true}]);
-    let port = |number: u16| json!([{"name": "http", "port": number, "targetPort": 8000, "protocol": "TCP"}]);
-    let spec = json!({"selector": {"app.kubernetes.io/name": "weather"}, "ports": port(8080), "clusterIP": "10.0.0.7"});
-    bench.edit(Kind::Service, "weather", json!({"metadata": {"ownerReferences": owner}, "spec": spec}));
+    let labels = json!({"app.kubernetes.io/name": "weather", "dropped": "long ago"});
+    let metadata = json!({"labels": labels, "ownerReferences": owner});
+    let env = json!([{"name": "OLD", "value": "1"}]);
+    let template = json!({
+        "metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent", "image": "old", "env": env}]},
+    });
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app.kubernetes.io/name": "weather"}}, "template": template});
+    bench.edit_as(by, Kind::Deployment, "weather", json!({"metadata": metadata, "spec": spec}));
+    bench.edit_as(by, Kind::ServiceAccount, "weather", json!({"metadata": metadata}));
+    let port = json!([{"name": "http", "port": 9999, "targetPort": 8000, "protocol": "TCP"}]);
+    let spec = json!({"selector": {"app.kubernetes.io/name": "weather"}, "ports": port});
+    bench.edit_as(by, Kind::Service, "weather", json!({"metadata": metadata, "spec": spec}));
+    // What the API server allocates is nobody's.
+    bench.edit(Kind::Service, "weather", json!({"spec": {"clusterIP": "10.0.0.7"}}));
+}
+
+/// Server-side apply keeps what another entry of managed fields owns as well, and of a Service with two ports of one name the API server takes none.
+#[test]
+fn what_was_written_before_us_and_is_wanted_no_more_goes_with_our_first_apply() {
+    let kinds = [Kind::Deployment, Kind::Service, Kind::ServiceAccount];
+    for (by, known) in [
+        (("manager", "Update"), true),
+        (("drawbridge/beeai-agent", "Apply"), true),
+        (("drawbridge/beeai-compat-agent", "Apply"), true),
+        (("manager", "Apply"), false),
+        (("kubectl-create", "Update"), false),
+    ] {
+        let mut bench = Bench::new();
+        left_by(&mut bench, by);
+        bench.agent("weather", json!({}));
+        let ops = bench.converge();
+        let edited =
+            |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Edit { kind, .. } if kinds.contains(kind))).count();
+        assert_eq!(edited(&ops), if known { 3 } else { 0 }, "{by:?}: {ops:#?}");
+        let env = bench.container("weather", 0)["env"].to_string();
+        assert_eq!(env.contains("OLD"), !known, "{by:?}: {env}");
+        for kind in kinds {
+            let object = bench.object(kind, "weather");
+            assert_eq!(object["metadata"]["labels"].get("dropped").is_some(), !known, "{by:?}: {object:#}");
+            let entries = object["metadata"]["managedFields"].as_array().unwrap();
+            assert_eq!(entries.iter().any(|entry| entry["manager"] == by.0), !known, "{by:?}: {entries:#?}");
+        }
+        let service = bench.object(Kind::Service, "weather")["spec"].clone();
+        let ports = service["ports"].as_array().map(Vec::len);
+        assert_eq!((ports, &service["clusterIP"]), (Some(if known { 1 } else { 2 }), &json!("10.0.0.7")), "{by:?}");
+        // Once: whoever writes under that name later writes beside us, and what is ours is as it should be.
+        assert_eq!(bench.converge(), [], "{by:?}");
+        bench.edit_as(by, Kind::Deployment, "weather", json!({"spec": {"paused": true}}));
+        assert_eq!(edited(&bench.converge()), 0, "{by:?}");
+        bench.edit(Kind::Agent, "weather", json!({"spec": {"replicas": 2}}));
+        assert_eq!(edited(&bench.converge()), 0, "{by:?}");
+        assert_eq!(bench.object(Kind::Deployment, "weather")["spec"]["paused"], true, "{by:?}");
+    }
+}
+
+/// A policy may refuse it: then nothing is applied beside the entry, which would stay for good, and the Agent says so.
+#[test]
+fn an_edit_that_is_refused_over_and_over_is_said_and_nothing_is_applied_without_it() {
+    let mut bench = Bench::new();
+    left_by(&mut bench, ("manager", "Update"));
     bench.agent("weather", json!({}));
-    bench.converge();
-    assert_eq!(bench.object(Kind::Service, "weather")["spec"]["ports"], port(8080));
-    bench.edit(Kind::Agent, "weather", json!({"spec": {"servicePorts": port(9090)}}));
-    let ops = bench.converge();
-    assert!(!ops.iter().any(|op| matches!(op, Op::Edit { .. })), "once: {ops:#?}");
-    let spec = bench.object(Kind::Service, "weather")["spec"].clone();
-    assert_eq!((&spec["ports"], &spec["clusterIP"]), (&port(9090), &json!("10.0.0.7")), "and what was allocated stays");
-    assert_eq!(bench.converge(), []);
+    bench.round(&ROW);
+    let item = Item { controller: ROW.controller, key: Key::new(TEAM, "weather") };
+    let of_account = |op: &Op| matches!(op, Op::Edit { kind: Kind::ServiceAccount, .. });
+    for times in 0..5 {
+        let ops = bench.plan("weather").ops;
+        let edit = ops.into_iter().find(of_account).unwrap_or_else(|| panic!("{times}"));
+        bench.cluster.memory.failure(&item, bench.now, (edit, None, "a policy refuses it".to_owned()));
+    }
+    let ops = bench.plan("weather").ops;
+    let says = |op: &Op| matches!(op, Op::Status { patch, .. } if patch.to_string().contains("a policy refuses it"));
+    assert!(ops.iter().any(says), "{ops:#?}");
+    let apply = |op: &Op| matches!(op, Op::Own { kind: Kind::ServiceAccount, .. });
+    let (edit, apply) = (ops.iter().position(of_account), ops.iter().position(apply));
+    assert!(edit.is_some() && edit < apply, "{ops:#?}");
 }

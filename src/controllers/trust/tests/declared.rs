@@ -1,5 +1,7 @@
 //! Where only what is declared is open: who names whom, and who may say so.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::Scene;
@@ -80,6 +82,28 @@ fn a_verified_agent_reaches_whom_its_namespace_names_and_what_every_agent_reache
     assert!(!bad.contains("shop") && !bad.contains("10.1.2.3"), "{bad}");
     assert_eq!(scene.settle(), Vec::<String>::new(), "at rest nothing is written");
     assert!(!scene.told.contains(&Reason::DeclaredNotOpened));
+}
+
+/// A port of a Service leads to a port of the same protocol, by its number and by the name that the Pods give it.
+#[test]
+fn the_ports_of_a_service_are_open_over_the_protocol_that_each_has() {
+    let mut scene = enforced(DECLARED);
+    let ports = json!([
+        {"name": "web", "port": 80, "targetPort": "http"}, {"name": "dns", "port": 53, "protocol": "UDP"},
+        {"name": "signal", "port": 3868, "targetPort": 3869, "protocol": "SCTP"},
+        {"name": "named", "port": 3870, "targetPort": "peer", "protocol": "SCTP"}]);
+    let mut stock = service("team", "stock", 80);
+    stock["spec"]["ports"] = ports;
+    scene.put(Kind::Service, stock);
+    scene.put(Kind::ConfigMap, routes("team", "- {host: stock}\n"));
+    scene.settle();
+    let egress = rules(&scene, "egress");
+    let rule = egress.iter().find(|rule| rule["to"][0]["podSelector"]["matchLabels"]["app"] == "stock").unwrap();
+    let open: BTreeSet<String> =
+        rule["ports"].as_array().unwrap().iter().map(|port| format!("{} {}", port["protocol"], port["port"])).collect();
+    let wanted = [r#""SCTP" "peer""#, r#""SCTP" 3869"#, r#""TCP" "http""#, r#""UDP" 53"#];
+    assert_eq!(open, BTreeSet::from(wanted.map(str::to_owned)), "{rule}");
+    assert_eq!(scene.settle(), Vec::<String>::new(), "at rest nothing is written");
 }
 
 #[test]

@@ -25,6 +25,8 @@ use crate::store::{Change, Kind, Reach, Selection, SelectionId, Store, Taken, Us
 pub(super) enum Answer {
     /// A page: items as (name, version), the list's version, and whether there is more.
     Page(&'static [(&'static str, u64)], u64, bool),
+    /// A page of version 7 with that object, and one behind it that is none.
+    Half(&'static str, u64),
     /// So many bytes of a page, which goes on for ever.
     Endless(usize),
     /// Watch events as (type, name, version), then the end.
@@ -101,6 +103,11 @@ fn respond(answer: Answer) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
             let items: Vec<_> = items.iter().map(|(name, version)| object(name, *version)).collect();
             let metadata = json!({"resourceVersion": version.to_string(), "continue": if more { "next" } else { "" }});
             let list = json!({"kind": "ServiceAccountList", "apiVersion": "v1", "metadata": metadata, "items": items});
+            (200, Full::new(Bytes::from(list.to_string())).boxed_unsync())
+        }
+        Answer::Half(name, version) => {
+            let items = [object(name, version), json!({"metadata": 5})];
+            let list = json!({"kind": "ServiceAccountList", "metadata": {"resourceVersion": "7"}, "items": items});
             (200, Full::new(Bytes::from(list.to_string())).boxed_unsync())
         }
         Answer::Events(events) => {
@@ -280,4 +287,21 @@ async fn failures_change_nothing_and_the_watch_goes_on_where_it_stopped() {
     assert!(notes[5].starts_with("failed: "), "{notes:?}");
     assert_eq!(notes[6..], ["recovered", "+a@41"]);
     assert!(asked[4].contains("resourceVersion=40"), "the bookmark counts: {asked:?}");
+}
+
+/// What is built of an object may take a hundred times its text: of a page one is built after the other.
+#[tokio::test(start_paused = true)]
+async fn an_object_is_told_of_before_the_next_one_is_decoded_and_half_a_page_takes_nothing_away() {
+    let script = vec![
+        Answer::Page(&[("a", 1), ("b", 2)], 5, false),
+        Answer::Events(&[("ERROR", "too old", 410)]),
+        Answer::Half("c", 6),
+        Answer::Page(&[("a", 1), ("c", 6)], 8, false),
+        Answer::Stuck(&[]),
+    ];
+    let (notes, asked) = notes(script, 10).await;
+    assert_eq!(notes[..5], ["+a@1", "+b@2", "listed", "failed: 410 Gone", "+c@6"]);
+    assert!(notes[5].starts_with("failed: "), "{notes:?}");
+    assert_eq!(notes[6..], ["+a@1", "+c@6", "-b@0", "recovered"]);
+    assert!(asked[3].contains("limit=2") && !asked[3].contains("watch=true"), "everything is read again: {asked:?}");
 }
