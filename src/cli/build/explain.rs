@@ -23,7 +23,7 @@ use crate::pipelines::beeai_build;
 use crate::pipelines::compose::{Composition, Surroundings, compose};
 use crate::pipelines::names;
 use crate::pipelines::params::{Origin as Given, Traced};
-use crate::pipelines::request::BuildRequest;
+use crate::pipelines::request::{BuildRequest, FrontEnd};
 use crate::pipelines::settings::Settings;
 use crate::pipelines::templates::{ConfigMapText, TemplatesView};
 use crate::store::Kind;
@@ -92,7 +92,7 @@ pub(super) async fn explain(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit>
     let mut notes = Vec::new();
     let known = known(&found, &args.operator_namespace, &mut notes).await?;
     let mut report = match found.kind {
-        Kind::BeeaiBuild | Kind::BeeaiCompatBuild => beeai(&found, &known),
+        Kind::BeeaiBuild | Kind::BeeaiCompatBuild => beeai(&found.object, (found.front(), &*found.namespace), &known),
         _ => report(&found.object, &found.namespace, &known),
     };
     report.warnings.extend(notes);
@@ -142,13 +142,13 @@ fn config_map(object: &Value) -> ConfigMapText {
 }
 
 /// The same for an AgentBuild of BeeAI, whose steps are those of the operator's template.
-fn beeai(found: &Found, known: &Known) -> Report {
+pub(super) fn beeai(object: &Value, whose: (&FrontEnd, &str), known: &Known) -> Report {
     let Known { view, settings, .. } = known;
-    let (object, whose) = (&found.object, (found.front(), &*found.namespace));
     let mut findings = beeai_build::validate((object, None), whose, view, settings);
     beeai_build::without_template(view).into_iter().for_each(|fault| findings.fault(fault));
     let from = beeai_build::template(view).map_or_else(|| "no template".to_owned(), |entry| entry.title());
-    composed(object, (beeai_build::read(object, whose, view, settings), findings), from, known)
+    let request = beeai_build::read(object, whose, view, settings);
+    composed(object, (request, findings), (from, beeai_build::leave_entries), known)
 }
 
 /// What is composed of an AgentBuild, or what is wrong: everything for which the controller would not start it.
@@ -157,13 +157,16 @@ pub(super) fn report(object: &Value, namespace: &str, known: &Known) -> Report {
     let change = Change { namespace, object, old: None };
     let judged = validate(&change, &known.view, &known.settings).faults;
     judged.into_iter().chain(drift(object, &known.view)).for_each(|fault| findings.fault(fault));
-    composed(object, (request, findings), Origin::of(object).value(), known)
+    composed(object, (request, findings), (Origin::of(object).value(), |_, _| ()), known)
 }
+
+/// Takes out of what composition found what the review of that kind has judged otherwise.
+type Leave = fn(&FrontEnd, &mut ApiFindings);
 
 fn composed(
     object: &Value,
     (mut request, mut findings): (BuildRequest, ApiFindings),
-    steps_from: String,
+    (steps_from, leave): (String, Leave),
     known: &Known,
 ) -> Report {
     let namespace = request.owner.namespace.clone();
@@ -198,7 +201,8 @@ fn composed(
             findings.notes.extend(notes);
             report.pipeline_run = run;
         }
-        Err(found) => {
+        Err(mut found) => {
+            leave(&request.front, &mut found);
             findings.extend(found);
         }
     }

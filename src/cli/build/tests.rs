@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::explain::{Known, report, table};
+use super::explain::{Known, beeai, report, table};
 use super::is_judged;
 use crate::pipelines::agent_build::{Change, complete};
+use crate::pipelines::beeai_build::front;
 use crate::pipelines::catalogue::{self, Values};
 use crate::pipelines::settings::Settings;
 use crate::pipelines::templates::TemplatesView;
@@ -117,6 +118,30 @@ fn what_the_controller_would_not_start_is_a_fault_here_too() {
     assert_eq!((&drifted["pipelineRun"], &drifted["buildHash"]), (&Value::Null, &json!("")));
     let elsewhere = explained(json!({"spec": {"pipeline": {"namespace": "elsewhere"}}}));
     assert!(elsewhere["faults"].to_string().contains("spec.pipeline.namespace"), "{elsewhere:#}");
+}
+
+/// The arguments of a build of BeeAI stand among other variables: what is wrong with one is said once, at its own place.
+#[test]
+fn a_bad_argument_of_beeai_is_named_once() {
+    let known = known();
+    let object = json!({
+        "metadata": {"name": "weather", "namespace": "team1", "uid": "u"},
+        "spec": {
+            "repoUrl": "github.com/a/b.git", "revision": "v1.0.0", "imageRegistry": "ghcr.io/acme", "image": "weather", "imageTag": "v1",
+            "env": [
+                {"name": "GITHUB_TOKEN", "valueFrom": {"secretKeyRef": {"name": "git", "key": "token"}}},
+                {"name": "BAD-NAME", "value": "x"}, {"name": "OTHER", "value": "$(x)"},
+            ],
+        },
+    });
+    let told = serde_json::to_value(beeai(&object, (front("beeai.dev"), "team1"), &known)).unwrap();
+    let faults: Vec<&str> = told["faults"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let of_arguments: Vec<_> = faults.iter().filter(|fault| fault.contains("spec.env")).collect();
+    assert_eq!(of_arguments.len(), 2, "{faults:?}");
+    for place in ["spec.env[1].name", "spec.env[2].value"] {
+        assert!(of_arguments.iter().any(|fault| fault.contains(place)), "{place}: {faults:?}");
+    }
+    assert_eq!(told["pipelineRun"], Value::Null);
 }
 
 /// The attempts of the status are those at the inputs that it names, not at others.

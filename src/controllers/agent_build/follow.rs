@@ -9,7 +9,7 @@ use super::status::{self, EXISTS, Phase, READY, State, lacking};
 use super::subject::Subject;
 use super::{failure, start};
 use crate::controllers::agent_build::memory::Plan;
-use crate::controllers::agent_build::note::Note;
+use crate::controllers::agent_build::note::{Note, Read};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
 use crate::store::objects::RunRef;
@@ -23,6 +23,12 @@ const OPEN: Duration = Duration::from_secs(60);
 const CHILDREN: Duration = Duration::from_secs(30);
 /// How often a run is looked at without being asked to.
 const SAFETY: Duration = Duration::from_secs(30);
+/// After how long without a change a run is read that the watch shows, as far as anybody knows.
+const QUIET: Duration = Duration::from_secs(120);
+/// How long after the end of a run its TaskRuns are read that the watch has not shown.
+const UNSEEN: Duration = Duration::from_secs(5);
+/// Most TaskRuns that are read at once.
+const MOST: usize = 32;
 
 /// What Tekton calls a run that is to be cancelled.
 const CANCELLED: &str = "Cancelled";
@@ -35,6 +41,41 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
         Some(run) if run.seen.deleting => leaving(subject, &run),
         Some(run) => of_run(subject, &run),
         None => without_run(subject),
+    }
+}
+
+/// A run that the status names and no watch shows: whoever takes its label off hides it while it runs on. Before anything is concluded from
+/// that, and another one made, it is read by its name, once each time it vanishes.
+pub(super) fn sought(subject: &Subject<'_>) -> Option<Plan> {
+    let name = subject.recorded("pipelineRunName");
+    let stored = status::stored_reason(&subject.build.seen.status, EXISTS)?;
+    let was_there = [Reason::PipelineRunFound, Reason::PipelineRunNotFound].map(Reason::code).contains(&stored);
+    let is_known = subject.cx.store.run(subject.namespace(), name).is_some();
+    let was_asked = subject.read_of(name).is_some_and(|read| read.version == 0);
+    if name.is_empty() || !was_there || is_known || was_asked || subject.tekton_lacks().is_some() {
+        return None;
+    }
+    let read = Read { run: name.to_owned(), version: 0, at: subject.cx.now, lost: true };
+    let note = Note { read: Some(read), ..Note::held(subject.held()) };
+    let key = Key::new(subject.namespace(), name);
+    Some(Plan { ops: vec![Op::Find { kind: Kind::PipelineRun, key }], again: Some(Duration::ZERO), note })
+}
+
+/// The question how a run is, where its watch may not show it, and what is noted of it: one that was hidden once is read again and again, any other
+/// after a long time without a change.
+fn watched(subject: &Subject<'_>, run: &RunRef<'_>) -> (Option<Op>, Read) {
+    let now = subject.cx.now;
+    let before = subject.read_of(run.name);
+    let lost = before.is_some_and(|read| read.lost);
+    let quiet = if lost { SAFETY } else { QUIET };
+    let anew = Read { run: run.name.to_string(), version: run.version, at: now, lost };
+    match before.filter(|read| read.version == run.version) {
+        Some(read) if now.saturating_sub(read.at) < quiet => (None, read.clone()),
+        Some(_) => {
+            let key = Key::new(subject.namespace(), run.name);
+            (Some(Op::Find { kind: Kind::PipelineRun, key }), anew)
+        }
+        None => (None, anew),
     }
 }
 
@@ -56,8 +97,10 @@ fn leaving(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
     let message = format!("PipelineRun {} is being deleted; the build goes on once it is gone", run.name);
     let mut state = State::new(Phase::Building, Reason::BuildInProgress, message);
     state.exists = Some(Reason::PipelineRunFound);
-    let plan = held(subject, GONE, |_| Plan::nothing());
-    Plan { ops: status::update(subject, &state), ..plan }
+    let (question, read) = watched(subject, run);
+    let ops = status::update(subject, &state).into_iter().chain(question).collect();
+    let held = subject.held().unwrap_or(subject.cx.now);
+    Plan { ops, again: Some(SAFETY), note: Note { read: Some(read), ..Note::held(Some(held)) } }
 }
 
 /// Not created yet, or taken away by somebody.
@@ -97,7 +140,7 @@ fn of_run(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
     if seen.is_done() {
         let plan = held(subject, CHILDREN, |_| Plan::nothing());
         return match outcome::of(subject, run, plan.note.held.is_none()) {
-            Outcome::Wait => Plan { again: Some(Duration::from_secs(1)), ..plan },
+            Outcome::Wait => awaited(subject, run, plan),
             Outcome::Is(state) => Plan::of(status::update(subject, &finished(subject, run, *state))),
         };
     }
@@ -113,7 +156,24 @@ fn of_run(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
     if cancels && is_to_be_cancelled(run) {
         ops.push(cancel(subject.namespace(), run));
     }
-    Plan { ops, again: Some(SAFETY), note: Note::default() }
+    let (question, read) = watched(subject, run);
+    ops.extend(question);
+    Plan { ops, again: Some(SAFETY), note: Note { read: Some(read), ..Note::default() } }
+}
+
+/// TaskRuns of a run that has ended are on their way, as a rule. Those of a run that lost its label have none either, and are read by their names, once.
+fn awaited(subject: &Subject<'_>, run: &RunRef<'_>, plan: Plan) -> Plan {
+    let now = subject.cx.now;
+    let since = plan.note.held.unwrap_or(now);
+    let was_asked = subject.read_of(run.name).is_some_and(|read| read.at > since);
+    let asks = !was_asked && now.saturating_sub(since) >= UNSEEN;
+    let find = |name: &str| Op::Find { kind: Kind::TaskRun, key: Key::new(subject.namespace(), name) };
+    let unseen = outcome::unseen(subject, run).take(MOST).filter(|_| asks);
+    let ops = unseen.map(|child| find(&child.name)).collect();
+    let lost = subject.read_of(run.name).is_some_and(|read| read.lost);
+    let at = if asks || was_asked { now } else { since };
+    let read = Read { run: run.name.to_string(), version: run.version, at, lost };
+    Plan { ops, again: Some(Duration::from_secs(1)), note: Note { read: Some(read), ..plan.note } }
 }
 
 fn building(subject: &Subject<'_>, run: &RunRef<'_>, cancels: bool) -> State {
@@ -168,7 +228,9 @@ pub(super) fn supersede(subject: &Subject<'_>, run: &RunRef<'_>) -> Plan {
     if !run.seen.deleting && is_to_be_cancelled(run) {
         ops.push(cancel(subject.namespace(), run));
     }
-    Plan { ops, again: Some(SAFETY), note: Note::default() }
+    let (question, read) = watched(subject, run);
+    ops.extend(question);
+    Plan { ops, again: Some(SAFETY), note: Note { read: Some(read), ..Note::default() } }
 }
 
 /// Whether nobody has asked Tekton yet to end a run.

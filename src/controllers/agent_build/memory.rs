@@ -54,9 +54,14 @@ impl Controller for AgentBuilds {
         }
     }
 
-    fn answered(own: &mut Own<Self>, _: &Key, learned: &Learned, now: Duration) {
-        if let Learned::Taken(namespace, shape) = learned {
-            own.memory.shapes.taken(namespace.clone(), shape.clone(), now);
+    fn answered(own: &mut Own<Self>, key: &Key, learned: &Learned, now: Duration) {
+        match learned {
+            Learned::Taken(namespace, shape) => own.memory.shapes.taken(namespace.clone(), shape.clone(), now),
+            Learned::Unkept(members) => {
+                let before = own.of(key).cloned().unwrap_or_default();
+                own.note(key, Note { unkept: Some((now, members.clone())), ..before });
+            }
+            _ => {}
         }
     }
 

@@ -32,24 +32,36 @@ pub(super) enum Outcome {
     Is(Box<State>),
 }
 
-/// The TaskRuns of a run with their tasks, in the order of the tasks; of several of one task the newest.
+/// The TaskRuns of a run with their tasks, in the order of the tasks; of several of one task the newest. Only those that Tekton says it made of
+/// which task: owners and labels are whatever somebody wrote who may make TaskRuns.
 pub(super) fn children<'a>(
     subject: &Subject<'a>,
     run: &RunRef<'a>,
 ) -> impl Iterator<Item = (&'a TaskSeen, TaskRunRef<'a>)> {
-    let mut all: Vec<TaskRunRef<'a>> = subject.cx.store.task_runs_of(subject.namespace(), run.uid).collect();
-    all.sort_by(|a, b| (&b.seen.created, b.name).cmp(&(&a.seen.created, a.name)));
+    let (store, namespace) = (subject.cx.store, subject.namespace());
+    let (seen, uid): (&'a PipelineRunSeen, &'a str) = (run.seen, run.uid);
+    seen.tasks.iter().filter_map(move |task| {
+        let made = seen.children.iter().filter(|child| &*child.kind == "TaskRun" && child.task == task.name);
+        let found = made.filter_map(|child| store.task_run(namespace, &child.name));
+        let of_run = found.filter(|child| child.seen.controller.as_ref().is_some_and(|owner| owner.uid == uid));
+        let newest = of_run.max_by(|a, b| (&a.seen.created, a.name).cmp(&(&b.seen.created, b.name)))?;
+        Some((task, newest))
+    })
+}
+
+/// The TaskRuns that a run names and that have not been seen to end.
+pub(super) fn unseen<'a>(subject: &Subject<'a>, run: &RunRef<'a>) -> impl Iterator<Item = &'a ChildSeen> {
+    let (store, namespace) = (subject.cx.store, subject.namespace());
     let seen: &'a PipelineRunSeen = run.seen;
-    seen.tasks.iter().filter_map(move |task| Some((task, *all.iter().find(|child| child.seen.task == task.name)?)))
+    seen.children.iter().filter(move |child| {
+        let known = store.task_run(namespace, &child.name);
+        &*child.kind == "TaskRun" && !known.is_some_and(|child| is_over(child.seen))
+    })
 }
 
 /// The judgement of a run that is done; `late`: nothing more is waited for.
 pub(super) fn of(subject: &Subject<'_>, run: &RunRef<'_>, late: bool) -> Outcome {
-    let known = |child: &ChildSeen| {
-        let seen = subject.cx.store.task_run(subject.namespace(), &child.name);
-        child.kind.as_ref() != "TaskRun" || seen.is_some_and(|child| is_over(child.seen))
-    };
-    if !late && !run.seen.children.iter().all(known) {
+    if !late && unseen(subject, run).next().is_some() {
         return Outcome::Wait;
     }
     let succeeded = run.seen.succeeded.as_ref().is_some_and(|one| &*one.status == "True");

@@ -21,6 +21,8 @@ pub const NAME: Name = Name::new("agent-build");
 
 /// Failures in a row that people are told of.
 const FAILURES: u32 = 3;
+/// How long a build is left alone whose status was not kept.
+const UNKEPT: Duration = Duration::from_secs(300);
 
 /// The controller's row. Its items are AgentBuilds.
 pub const ROW: Row<AgentBuilds> = Row {
@@ -88,22 +90,64 @@ pub(super) fn planned(cx: Context<'_>, face: &'static Face) -> Plan {
         return Plan::nothing();
     }
     let subject = Subject::new(cx, face, build);
+    if let Some(plan) = unkept(&subject) {
+        return plan;
+    }
     if let Some(over) = build.seen.over {
         return start::wait(&subject, &[Fault::over(over)], false);
     }
     if !build.seen.carries(face.finalizer) {
         return first_sight(&subject);
     }
+    if status::is_judged(&build.seen.status) {
+        return life(&subject);
+    }
+    if let Some(plan) = follow::sought(&subject) {
+        return plan;
+    }
+    let mut plan = life(&subject);
+    if plan.note.read.is_none() {
+        // What was asked about the run that the status names is not asked anew by every look at the build.
+        plan.note.read = subject.read_of(subject.recorded("pipelineRunName")).cloned();
+    }
+    plan
+}
+
+/// What to do about a build that has our finalizer.
+fn life(subject: &Subject<'_>) -> Plan {
+    let (build, face) = (&subject.build, subject.face);
     if subject.is_claimed() {
-        if status::is_judged(&build.seen.status) { (face.settled)(&subject) } else { follow::plan(&subject) }
-    } else if let Some(state) = (face.inherits)(&subject) {
-        Plan::of(status::update(&subject, &state))
+        if status::is_judged(&build.seen.status) { (face.settled)(subject) } else { follow::plan(subject) }
+    } else if let Some(state) = (face.inherits)(subject) {
+        Plan::of(status::update(subject, &state))
     } else {
         match subject.other_active_run() {
-            Some(run) => follow::supersede(&subject, &run),
-            None => start::plan(&subject),
+            Some(run) => follow::supersede(subject, &run),
+            None => start::plan(subject),
         }
     }
+}
+
+/// A build whose status is not kept is left alone for a while, and people are told. What was claimed and found out would be forgotten at once: its
+/// run would be taken for another build's and cancelled, and the next one made, without end.
+fn unkept(subject: &Subject<'_>) -> Option<Plan> {
+    let note = subject.cx.note()?;
+    let (at, members) = note.unkept.as_ref()?;
+    let left = UNKEPT.checked_sub(subject.cx.now.saturating_sub(*at)).filter(|left| !left.is_zero())?;
+    let lacks = if members.is_empty() {
+        "has no subresource status".to_owned()
+    } else {
+        format!("does not know {} in a status", members.join(", "))
+    };
+    let kind = subject.face.kind;
+    let message = format!(
+        "the installed definition {}.{} {lacks}, so what becomes of the build cannot be kept, and no run is made for it. What to do: apply the \
+         definitions of this version (drawbridge doctor shows what the installed one lacks); the build follows within five minutes",
+        kind.plural(),
+        kind.group()
+    );
+    let told = status::report(subject, Reason::PrerequisitesMissing, message);
+    Some(Plan { ops: vec![told], again: Some(left), note: note.clone() })
 }
 
 /// The finalizer, before anything is made; and a first word for people.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::face::Face;
 use crate::config::builds::Builds;
 use crate::controllers::agent_build::memory::Context;
+use crate::controllers::agent_build::note::Read;
 use crate::controllers::scaffold::memory::Trouble;
 use crate::controllers::scaffold::plan::Item;
 use crate::pipelines::names;
@@ -111,6 +112,11 @@ impl<'a> Subject<'a> {
 
     fn item(&self) -> Item {
         Item { controller: self.face.controller, key: self.cx.key.clone() }
+    }
+
+    /// When the run of that name was read, and what was known of it then.
+    pub(super) fn read_of(&self, run: &str) -> Option<&'a Read> {
+        self.cx.note()?.read.as_ref().filter(|read| read.run == run)
     }
 
     /// Since when the build has been held back, as the last plan noted.

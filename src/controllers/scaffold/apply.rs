@@ -105,6 +105,8 @@ pub enum Learned {
     Template(Key, TemplateFact),
     /// An object of that shape would be taken in that namespace.
     Taken(String, String),
+    /// A status that was written is not kept: of these members of it nothing, or of all where none is named.
+    Unkept(Vec<String>),
     /// Nothing that is kept.
     Nothing,
 }
@@ -121,9 +123,12 @@ pub async fn apply(client: &Client, controller: Name, op: &Op, news: bool) -> Re
             let request = Builder::new(kind.path(namespace)).create(&create(&manager, false), bytes(&body));
             send(client, *kind, built(op, request)?, op).await
         }
-        Op::Ensure { .. } | Op::Try { .. } | Op::Look { .. } | Op::Template { .. } | Op::Consent { .. } => {
-            ask::carry_out(client, &manager, op).await
-        }
+        Op::Ensure { .. }
+        | Op::Try { .. }
+        | Op::Look { .. }
+        | Op::Template { .. }
+        | Op::Find { .. }
+        | Op::Consent { .. } => ask::carry_out(client, &manager, op).await,
         Op::Login(wanted) => login::make(client, &manager, wanted, op).await,
         Op::Merge { kind, key, patch } => {
             let parameters = PatchParams { field_manager: Some(manager), ..PatchParams::default() };
@@ -165,7 +170,10 @@ pub async fn apply(client: &Client, controller: Name, op: &Op, news: bool) -> Re
             let patch = timed(patch.clone());
             let path = kind.path(&key.namespace);
             let request = Builder::new(path).patch_subresource("status", &key.name, &parameters, &Patch::Merge(&patch));
-            send(client, *kind, built(op, request)?, op).await.or_else(|error| absent(error, *kind, key))
+            match send(client, *kind, built(op, request)?, op).await {
+                Err(error) if is_absent(&error) => ask::without_status(client, (*kind, key), op).await,
+                sent => sent,
+            }
         }
         Op::Restate { kind, key, operations } => {
             let operations = serde_json::from_value(restated(operations.clone()))
@@ -174,8 +182,10 @@ pub async fn apply(client: &Client, controller: Name, op: &Op, news: bool) -> Re
             let patch = Patch::<Value>::Json(operations);
             let request =
                 Builder::new(kind.path(&key.namespace)).patch_subresource("status", &key.name, &parameters, &patch);
-            let sent = send(client, *kind, built(op, request)?, op).await;
-            sent.or_else(|error| absent(untrue(error), *kind, key))
+            match send(client, *kind, built(op, request)?, op).await.map_err(untrue) {
+                Err(error) if is_absent(&error) => ask::without_status(client, (*kind, key), op).await,
+                sent => sent,
+            }
         }
         Op::Evict { key, uid } => evict(client, key, uid, op).await,
         Op::Report(report) => tell(client, &manager, (report, news), op).await,
@@ -392,12 +402,39 @@ fn is_untrue(status: &Status) -> bool {
 
 /// An object that is not there any more needs nothing.
 pub(super) fn absent(error: ApplyError, kind: Kind, key: &Key) -> Result<Learned, ApplyError> {
-    match error {
-        ApplyError::Request { source, .. } if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {
-            tracing::debug!(kind = kind.label(), namespace = &*key.namespace, name = &*key.name, "gone meanwhile");
-            Ok(Learned::Nothing)
+    if is_absent(&error) { Ok(gone(kind, key)) } else { Err(error) }
+}
+
+pub(super) fn is_absent(error: &ApplyError) -> bool {
+    let ApplyError::Request { source, .. } = error else { return false };
+    matches!(&**source, kube::Error::Api(status) if status.code == 404)
+}
+
+pub(super) fn gone(kind: Kind, key: &Key) -> Learned {
+    tracing::debug!(kind = kind.label(), namespace = &*key.namespace, name = &*key.name, "gone meanwhile");
+    Learned::Nothing
+}
+
+/// Whether what is left of a plan rests on the status that was written before: what is made under a name that the status claims is made
+/// once, and by a status that does not hold the claim it would be made again and again. What of the status is not kept then.
+#[must_use]
+pub fn unkept(op: &Op, learned: &Learned, rest: &[Op]) -> Option<Vec<String>> {
+    if !rest.iter().any(|op| matches!(op, Op::Ensure { .. })) {
+        return None;
+    }
+    match (op, learned) {
+        (_, Learned::Unkept(members)) => Some(members.clone()),
+        (Op::Status { patch, .. }, Learned::Change(change)) => {
+            let seen = change.now.as_ref()?.what.custom().filter(|seen| seen.over.is_none())?;
+            let written = patch.get("status").and_then(Value::as_object)?;
+            // Texts and numbers say whose turn it is; a definition that drops a record is only an older one.
+            let is_plain = |value: &Value| value.is_string() || value.is_number();
+            let lost =
+                written.iter().filter(|(name, value)| is_plain(value) && seen.status.get(name.as_str()).is_none());
+            let lost: Vec<String> = lost.map(|(name, _)| name.clone()).collect();
+            Some(lost).filter(|lost| !lost.is_empty())
         }
-        other => Err(other),
+        _ => None,
     }
 }
 
@@ -412,6 +449,7 @@ pub(super) fn describe(op: &Op) -> String {
         Op::Login(login) => Some(&*login.key.name),
         Op::Look { key }
         | Op::Template { key }
+        | Op::Find { key, .. }
         | Op::Merge { key, .. }
         | Op::Delete { key, .. }
         | Op::Apply { key, .. }

@@ -1,6 +1,6 @@
 //! Questions to the API server, and creations that may be made twice.
 //!
-//! In: [`Op::Ensure`], [`Op::Try`], [`Op::Look`], [`Op::Template`], [`Op::Consent`]. Out: what the server made of them. Promises: an object of the same name
+//! In: [`Op::Ensure`], [`Op::Try`], [`Op::Look`], [`Op::Template`], [`Op::Find`], [`Op::Consent`]. Out: what the server made of them. Promises: an object of the same name
 //! is read before anything is concluded, and never changed; of a Secret only the names of its keys are ever decoded.
 
 use std::collections::BTreeMap;
@@ -14,14 +14,16 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::answers::{LARGEST, SecretFact, SecretSeen, TemplateFact};
-use super::apply::{ApplyError, Learned, built, bytes, create, describe, failed, learned, refused, typed};
+use super::apply::{
+    ApplyError, Learned, built, bytes, create, describe, failed, gone, is_absent, learned, refused, typed,
+};
 use super::consent::{Demand, refusal};
 use super::plan::Op;
 use crate::api::refusal;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::store::decode::wire::Metadata;
-use crate::store::{Key, Kind, OwnerReference};
+use crate::store::{Change, Key, Kind, OwnerReference, Via};
 
 /// Carries out one of the operations of this file.
 pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result<Learned, ApplyError> {
@@ -34,6 +36,7 @@ pub(super) async fn carry_out(client: &Client, manager: &str, op: &Op) -> Result
         }
         Op::Look { key } => look(client, key, op).await.map(|fact| Learned::Secret(key.clone(), fact)),
         Op::Template { key } => template(client, key, op).await,
+        Op::Find { kind, key } => find(client, (*kind, key), op).await,
         Op::Consent { namespace, demands } => consent(client, (namespace, demands), op).await,
         _ => Err(ApplyError::Unbuildable { what: describe(op) }),
     }
@@ -88,7 +91,7 @@ async fn existing(
     let controller = found.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     match controller {
         Some(controller) if controller.uid == owner && found.metadata.deletion_timestamp.is_none() => {
-            learned(kind, &text, op)
+            known(kind, (&text, &found.metadata), op)
         }
         // What was made for an object of this name that is gone goes by itself; so does what is being deleted.
         Some(controller) if is_of_that_name(controller, body) => Err(ApplyError::Conflict { what: describe(op) }),
@@ -98,6 +101,86 @@ async fn existing(
             Err(ApplyError::Refused { what: describe(op), reason: Reason::NameConflict, brief, message })
         }
     }
+}
+
+/// An object that was read. Lists and events of a watch that does not show it say nothing of it, however new they are.
+fn known(kind: Kind, (text, metadata): (&str, &Metadata), op: &Op) -> Result<Learned, ApplyError> {
+    let learned = learned(kind, text, op)?;
+    Ok(match learned {
+        Learned::Change(change) if !is_shown(kind, metadata) => Learned::Change(Change { via: Via::File, ..change }),
+        other => other,
+    })
+}
+
+/// Whether a watch may show an object with these labels. A selector that is more than a key is taken to select it.
+fn is_shown(kind: Kind, metadata: &Metadata) -> bool {
+    let is_key = |selector: &str| !selector.contains(['=', '!', ',', ' ']);
+    let shows = |selector: &str| !is_key(selector) || metadata.label(selector).is_some();
+    kind.descriptor().selections.iter().any(|selection| selection.labels.is_none_or(shows))
+}
+
+/// A list of one name, which the controllers' rights allow of every kind that they watch.
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    items: Vec<Box<RawValue>>,
+}
+
+async fn named(client: &Client, (kind, key): (Kind, &Key), op: &Op) -> Result<Listed, ApplyError> {
+    let of_name = ListParams::default().fields(&format!("metadata.name={}", key.name));
+    let request = Builder::new(kind.path(&key.namespace)).list(&of_name);
+    let text = client.request_text(built(op, request)?).await.map_err(|error| failed(op, error))?;
+    serde_json::from_str(&text).map_err(|source| failed(op, kube::Error::SerdeError(source)))
+}
+
+/// The object of that name, whatever watches show; or that there was none when the list was made.
+async fn find(client: &Client, (kind, key): (Kind, &Key), op: &Op) -> Result<Learned, ApplyError> {
+    let Listed { metadata, items } = named(client, (kind, key), op).await?;
+    match items.first() {
+        Some(text) => {
+            let found: Owned =
+                serde_json::from_str(text.get()).map_err(|source| failed(op, kube::Error::SerdeError(source)))?;
+            known(kind, (text.get(), &found.metadata), op)
+        }
+        None => {
+            let version = metadata.resource_version.and_then(|version| version.parse().ok()).unwrap_or_default();
+            Ok(Learned::Change(Change { kind, key: key.clone(), version, via: Via::Answer, now: None }))
+        }
+    }
+}
+
+/// What a status comes to whose write was answered 404. The API server says in the very same words that an object is gone, and that its
+/// definition has no subresource `status`: so the object itself is asked for.
+pub(super) async fn without_status(client: &Client, (kind, key): (Kind, &Key), op: &Op) -> Result<Learned, ApplyError> {
+    let items = match named(client, (kind, key), op).await {
+        Ok(listed) => listed.items,
+        // Nor is its kind served any more.
+        Err(error) if is_absent(&error) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let meant = match op {
+        Op::Status { patch, .. } => patch.pointer("/metadata/uid"),
+        Op::Restate { operations, .. } => operations.pointer("/0/value"),
+        _ => None,
+    };
+    let meant = meant.and_then(Value::as_str);
+    let is_it = |text: &RawValue| {
+        let found: Owned = serde_json::from_str(text.get()).unwrap_or_default();
+        meant.is_none() || found.metadata.uid.as_deref() == meant
+    };
+    if !items.iter().any(|text| is_it(text)) {
+        return Ok(gone(kind, key));
+    }
+    let definition = format!("{}.{}", kind.plural(), kind.group());
+    tracing::warn!(
+        write = describe(op),
+        definition,
+        "the installed definition has no subresource status, so nothing is kept of what is found out about its objects; drawbridge doctor \
+         names what it lacks"
+    );
+    Ok(Learned::Unkept(Vec::new()))
 }
 
 /// Whether an owner is, by kind and name, the one that controls `body`: of another uid it is gone.

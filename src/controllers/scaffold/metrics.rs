@@ -256,6 +256,8 @@ impl ControllerMetrics {
     pub(super) fn wrote(&self, controller: Name, op: &Op, result: &Result<Learned, ApplyError>) {
         let (verb, kind, _) = op.asks();
         let result = match result {
+            // Whoever counts what fails is to see it, though nothing is tried again.
+            Ok(Learned::Unkept(_)) => "error",
             Ok(_) => "ok",
             Err(ApplyError::Conflict { .. }) => "conflict",
             Err(ApplyError::Early { .. } | ApplyError::Unheard { .. }) => "early",

@@ -99,6 +99,14 @@ pub enum Op {
         /// The Deployment.
         key: Key,
     },
+    /// Reads one object by its name, which its watch may not show: a label brings an object there, and whoever takes it off hides it. What is there
+    /// is known from then on, and that there is none.
+    Find {
+        /// Its kind.
+        kind: Kind,
+        /// Where it would be.
+        key: Key,
+    },
     /// Reads Secrets at this moment; each must consent to its use, or the plan ends here, refused as [`Reason::SecretNotUsable`].
     Consent {
         /// Their namespace.
@@ -206,6 +214,7 @@ impl Op {
             Op::Look { key } => ("get", Kind::Secret, &key.namespace),
             Op::Consent { namespace, .. } => ("get", Kind::Secret, namespace),
             Op::Template { key } => ("list", Kind::Deployment, &key.namespace),
+            Op::Find { kind, key } => ("list", *kind, &key.namespace),
             Op::Login(login) => ("patch", Kind::Secret, &login.key.namespace),
             Op::Delete { kind, key, .. } => ("delete", *kind, &key.namespace),
             Op::Probe { namespace, .. } => ("create", Kind::Pod, namespace),

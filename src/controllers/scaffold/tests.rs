@@ -13,15 +13,18 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::apply::{Learned, apply};
 use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
+use super::plan::{Name, Op};
 use super::run::{Deps, run};
 use super::runner::Runner;
 use crate::cluster::keeper::{Keeper, Keeps};
 use crate::controllers::always;
 use crate::controllers::scaffold::fixtures::step_map;
+use crate::domain::keys;
 use crate::pipelines::templates::TemplatesView;
-use crate::store::{Change, Kind, Reach, Via};
+use crate::store::{Change, Key, Kind, Reach, Via};
 
 mod costs;
 mod lane;
@@ -41,6 +44,8 @@ struct Server {
     hangs: Option<&'static str>,
     /// How long each answer takes.
     takes: Duration,
+    /// Members of a status that the installed definition does not know.
+    prunes: &'static [&'static str],
 }
 
 /// How long a 429 asks to be left alone, in seconds.
@@ -108,6 +113,9 @@ impl Server {
                     }
                 } else {
                     json_patch::merge(&mut object, &sent);
+                }
+                if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+                    status.retain(|member, _| !self.prunes.contains(&member.as_str()));
                 }
                 object["metadata"]["resourceVersion"] = json!("900");
                 objects.insert(at, object.clone());
@@ -404,6 +412,45 @@ async fn the_runs_of_a_flood_are_made_first_and_their_judge_is_asked_once() {
     let early = told.iter().filter(|at| **at < last).count();
     assert!(early <= 32, "{early} were told about before the last run was made");
     bench.task.abort();
+}
+
+/// The API server answers 404 where a definition has no subresource `status`, and leaves out what a definition does not know.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_made_only_after_its_claim_is_kept() {
+    let cases: [&'static [&'static str]; 2] = [&[], &["attempts", "buildHash"]];
+    for prunes in cases {
+        let server = Server { prunes, ..Server::default() };
+        let (paths, builds) = flood(&server, 1, "tells", |_| Value::Null);
+        if prunes.is_empty() {
+            let build = server.objects.lock().remove(&paths[0]).unwrap();
+            let collection = Kind::AgentBuild.path("team");
+            server.objects.lock().insert(collection, json!({"metadata": {"resourceVersion": "20"}, "items": [build]}));
+        }
+        let bench = leading(&server, Vec::new(), builds).await;
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        let asked = bench.server.asked();
+        let count = |part: &str| asked.iter().filter(|line| line.starts_with(part)).count();
+        assert_eq!((count("POST pipelineruns/"), count("POST events/")), (0, 1), "{prunes:?}: {asked:?}");
+        assert!((2..=20).contains(&count("PATCH b0/status")), "{prunes:?}: {asked:?}");
+        bench.task.abort();
+    }
+}
+
+/// A watch shows what carries a label, and what it says of anything else counts for nothing.
+#[tokio::test(start_paused = true)]
+async fn what_is_read_by_its_name_is_known_whatever_a_watch_shows() {
+    let run = |labels: Value| json!([{"metadata": {"name": "r", "namespace": "team", "uid": "u", "resourceVersion": "7", "labels": labels}}]);
+    let find = Op::Find { kind: Kind::PipelineRun, key: Key::new("team", "r") };
+    let server = Server::default();
+    let mut found = Vec::new();
+    for items in [json!([]), run(json!({keys::LABEL_AGENT_BUILD: "b"})), run(json!({}))] {
+        let list = json!({"metadata": {"resourceVersion": "30"}, "items": items});
+        server.objects.lock().insert(Kind::PipelineRun.path("team"), list);
+        let learned = apply(&server.client(), Name::new("x"), &find, false).await;
+        let Ok(Learned::Change(change)) = &learned else { panic!("{learned:?}") };
+        found.push((change.now.is_some(), change.version, change.via));
+    }
+    assert_eq!(found, [(false, 30, Via::Answer), (true, 7, Via::Answer), (true, 7, Via::File)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ mod tests;
 
 pub use env::{Credential, REGISTRY_TOKEN, SOURCE_TOKENS};
 pub use read::{front, read, template};
-pub use validate::{validate, without_template};
+pub use validate::{leave_entries, validate, without_template};
 
 use serde_json::Value;
 

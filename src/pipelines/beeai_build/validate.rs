@@ -53,6 +53,13 @@ pub fn validate(
     findings
 }
 
+/// Takes out what composition says of the entries of `spec.env`, of which it does not know the places, and which [`validate`] has judged. What a
+/// parameter lacks is said by composition alone.
+pub fn leave_entries(front: &FrontEnd, found: &mut Findings) {
+    let of_entries = |fault: &Fault| fault.path.starts_with(front.paths.build_arguments) && fault.parameter.is_none();
+    found.faults.retain(|fault| !of_entries(fault));
+}
+
 /// Why the platform's template cannot be used.
 #[must_use]
 pub fn without_template(view: &TemplatesView) -> Vec<Fault> {

@@ -229,3 +229,108 @@ fn a_workspace_of_another_size_is_made_anew_unless_nothing_may_be_deleted() {
         assert_eq!(bench.phase(), "Building");
     }
 }
+
+/// Whoever may write a run may take its label off, by which it is watched.
+#[test]
+fn a_run_that_loses_its_label_is_followed_to_its_end() {
+    let mut bench = running();
+    let run = bench.run();
+    bench.hide(Kind::PipelineRun, &run);
+    assert_eq!(bench.pass(300), 0, "{}", bench.message());
+    assert_eq!(bench.names(Kind::PipelineRun), std::slice::from_ref(&run), "never two at once");
+    bench.restart();
+    bench.hide(Kind::PipelineRun, &run);
+    assert_eq!((bench.pass(300), bench.phase()), (0, "Building".into()));
+    bench.succeed("a");
+    bench.pass(60);
+    assert_eq!((bench.phase(), bench.status()["imageDigest"].clone()), ("Succeeded".into(), json!(digest("a"))));
+    assert_eq!((bench.names(Kind::PipelineRun), bench.status()["attempts"].clone()), (vec![run], json!(1)));
+    // One that is really gone is made again, as ever.
+    let mut bench = running();
+    let run = bench.run();
+    bench.hide(Kind::PipelineRun, &run);
+    bench.settle();
+    bench.objects.remove(&(Kind::PipelineRun, run));
+    bench.pass(120);
+    assert_eq!((bench.names(Kind::PipelineRun).len(), bench.status()["attempts"].clone()), (1, json!(2)));
+}
+
+#[test]
+fn a_changed_build_ends_the_run_that_lost_its_label_before_it_makes_another() {
+    let mut bench = running();
+    let run = bench.run();
+    bench.hide(Kind::PipelineRun, &run);
+    bench.user(|build| build["spec"]["source"]["sourceRevision"] = json!("v2.0.0"));
+    bench.pass(300);
+    assert_eq!(bench.objects[&(Kind::PipelineRun, run.clone())]["spec"]["status"], "Cancelled");
+    assert_eq!(bench.names(Kind::PipelineRun), std::slice::from_ref(&run), "it waits for the end");
+    bench.run_is("False", "Cancelled", "");
+    bench.pass(60);
+    assert_eq!((bench.phase(), bench.names(Kind::PipelineRun).len()), ("Building".into(), 2));
+    assert_ne!(bench.run(), run);
+}
+
+/// Its creation is answered that it is there, and nothing that follows is ever shown.
+#[test]
+fn a_run_that_has_no_label_when_it_is_found_does_not_hang_its_build() {
+    let first = running();
+    let key = (Kind::PipelineRun, first.run());
+    let mut object = first.objects[&key].clone();
+    object["metadata"]["labels"].as_object_mut().unwrap().remove(keys::LABEL_AGENT_BUILD);
+    let mut bench = Bench::new(build());
+    bench.objects.insert(key.clone(), object);
+    bench.hidden.insert(key);
+    bench.settle();
+    bench.succeed("a");
+    bench.pass(180);
+    assert_eq!((bench.phase(), bench.names(Kind::PipelineRun).len()), ("Succeeded".into(), 1), "{}", bench.message());
+}
+
+/// What Tekton makes for a run that has lost its label has none either.
+#[test]
+fn task_runs_that_no_watch_shows_are_read_when_their_run_has_ended() {
+    let mut bench = running();
+    bench.succeed("a");
+    let push = format!("{}-push", bench.run());
+    bench.hide(Kind::TaskRun, &push);
+    bench.pass(10);
+    assert_eq!((bench.phase(), bench.status()["imageDigest"].clone()), ("Succeeded".into(), json!(digest("a"))));
+}
+
+/// Whoever may make TaskRuns may give one every label, and our run for its owner.
+#[test]
+fn what_a_task_told_is_told_by_the_task_run_that_tekton_made_for_it() {
+    let results = json!([{"name": "IMAGE_URL", "value": "reg.io:5000/weather:v1"}, {"name": "IMAGE_DIGEST", "value": digest("f")}]);
+    for forged in [true, false] {
+        let mut bench = running();
+        bench.succeed("a");
+        let run = bench.run();
+        let (name, late) = (format!("{run}-clone"), "2026-05-01T00:09:00Z");
+        let mut other = bench.objects[&(Kind::TaskRun, name)].clone();
+        other["metadata"]["labels"]["tekton.dev/pipelineTask"] = json!("push");
+        other["metadata"]["creationTimestamp"] = json!(late);
+        other["status"]["results"] = results.clone();
+        if forged {
+            json_patch::merge(&mut other, &json!({"metadata": {"name": "forged", "uid": "forged"}}));
+        }
+        bench.put(Kind::TaskRun, other);
+        bench.settle();
+        assert_eq!((bench.phase(), bench.status()["imageDigest"].clone()), ("Succeeded".into(), json!(digest("a"))));
+    }
+}
+
+/// A definition of somebody else's may have no subresource `status`: what is claimed there is claimed nowhere.
+#[test]
+fn a_build_whose_status_is_not_kept_makes_no_run_and_people_are_told() {
+    let mut bench = Bench::new(build());
+    bench.keeps = false;
+    bench.pass(3600);
+    assert_eq!((bench.names(Kind::PipelineRun).len(), bench.told(Reason::PrerequisitesMissing)), (0, 1));
+    let (_, message) = &bench.events[0];
+    assert!(message.contains("agentbuilds.agent.kagenti.dev has no subresource status"), "{message}");
+    let tried = bench.done.iter().filter(|op| matches!(op, Op::Status { .. })).count();
+    assert!((2..=14).contains(&tried), "{tried}");
+    bench.keeps = true;
+    bench.pass(301);
+    assert_eq!((bench.phase(), bench.names(Kind::PipelineRun).len()), ("Building".into(), 1));
+}

@@ -1,6 +1,6 @@
 //! A cluster in memory: objects as JSON, plans carried out on them one operation at a time, a clock that is driven.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::config::builds::Builds;
 use crate::controllers::agent_build::memory::{AgentBuilds, Plan};
 use crate::controllers::agent_build::plan::ROW;
 use crate::controllers::scaffold::answers::{SecretFact, SecretSeen};
-use crate::controllers::scaffold::apply::Learned;
+use crate::controllers::scaffold::apply::{Learned, unkept};
 use crate::controllers::scaffold::consent::refusal;
 use crate::controllers::scaffold::controller::Controller;
 use crate::controllers::scaffold::fixtures::{Cluster, s};
@@ -74,6 +74,10 @@ pub(in crate::controllers::agent_build) struct Bench {
     pub(in crate::controllers::agent_build) maps: Vec<ConfigMapText>,
     /// What is deleted stays for as long as somebody else's finalizer holds it.
     pub(in crate::controllers::agent_build) lingers: bool,
+    /// What no watch shows though it is there.
+    pub(in crate::controllers::agent_build) hidden: BTreeSet<(Kind, String)>,
+    /// The installed definition has subresource `status`.
+    pub(in crate::controllers::agent_build) keeps: bool,
 }
 
 impl Bench {
@@ -101,6 +105,8 @@ impl Bench {
             refuses: |_| None,
             maps: vec![step_map("kagenti-system", "silent", SILENT), step_map("kagenti-system", "tells", TELLS)],
             lingers: false,
+            hidden: BTreeSet::new(),
+            keeps: true,
         };
         bench.configure();
         for kind in [Kind::PipelineRun, Kind::TaskRun] {
@@ -138,8 +144,23 @@ impl Bench {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        self.cluster.see(kind, object.clone());
+        if !self.hidden.contains(&(kind, name.clone())) {
+            self.cluster.see(kind, object.clone());
+        }
         self.objects.insert((kind, name), object);
+    }
+
+    /// Somebody takes the label of builds off an object: for its watch it is gone.
+    pub(in crate::controllers::agent_build) fn hide(&mut self, kind: Kind, name: &str) {
+        self.edit(kind, name, |object| {
+            if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
+                labels.remove(keys::LABEL_AGENT_BUILD);
+            }
+        });
+        let mut shown = self.objects[&(kind, name.to_owned())].clone();
+        shown["metadata"]["resourceVersion"] = json!((self.version - 1).to_string());
+        self.cluster.lose(kind, shown);
+        self.hidden.insert((kind, name.to_owned()));
     }
 
     pub(in crate::controllers::agent_build) fn lose(&mut self, kind: Kind, name: &str) {
@@ -217,6 +238,24 @@ impl Bench {
         Ok(())
     }
 
+    /// Reads an object by its name.
+    fn find(&mut self, kind: Kind, key: &Key) {
+        match self.objects.get(&(kind, key.name.to_string())) {
+            Some(found) => self.cluster.see(kind, found.clone()),
+            None => self.cluster.lose(kind, json!({"metadata": {"name": &*key.name, "namespace": TEAM}})),
+        }
+    }
+
+    fn delete(&mut self, kind: Kind, key: &Key, uid: &str) {
+        assert_eq!(self.objects[&(kind, key.name.to_string())]["metadata"]["uid"], *uid);
+        if self.lingers {
+            let deleting = json!("2026-05-02T00:00:00Z");
+            self.edit(kind, &key.name, |object| object["metadata"]["deletionTimestamp"] = deleting);
+        } else {
+            self.lose(kind, &key.name);
+        }
+    }
+
     /// Carries out one operation; `Err` as the executor says it.
     fn carry_out(&mut self, op: &Op) -> Result<(), (Option<Reason>, String)> {
         if let Some((reason, words)) = (self.refuses)(op) {
@@ -235,6 +274,7 @@ impl Bench {
                 self.cluster.memory.answers.secret(key.clone(), fact, self.now);
             }
             Op::Login(login) => self.log_in(login)?,
+            Op::Find { kind, key } => self.find(*kind, key),
             Op::Create { kind, body, .. } => {
                 let mut body = body.clone();
                 body["metadata"]["uid"] = json!(format!("{}-{}", kind.label(), name_of(&body)));
@@ -290,17 +330,10 @@ impl Bench {
             Op::Edit { kind, key, operations } => {
                 let patch: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();
                 self.edit(*kind, &key.name, |object| json_patch::patch(object, &patch).unwrap());
+                // The answer to a write is known, whatever its watch shows.
+                self.cluster.see(*kind, self.objects[&(*kind, key.name.to_string())].clone());
             }
-            Op::Delete { kind, key, uid } => {
-                assert_eq!(self.objects[&(*kind, key.name.to_string())]["metadata"]["uid"], **uid);
-                if self.lingers {
-                    self.edit(*kind, &key.name, |object| {
-                        object["metadata"]["deletionTimestamp"] = json!("2026-05-02T00:00:00Z")
-                    });
-                } else {
-                    self.lose(*kind, &key.name);
-                }
-            }
+            Op::Delete { kind, key, uid } => self.delete(*kind, key, uid),
             Op::Report(report) => {
                 let event = (report.reason, report.message.clone());
                 if !self.events.contains(&event) {
@@ -322,6 +355,14 @@ impl Bench {
                 return (plan, number);
             }
             self.done.push(op.clone());
+            if !self.keeps && matches!(op, Op::Status { .. }) {
+                let learned = Learned::Unkept(Vec::new());
+                AgentBuilds::answered(self.cluster.owns.of_mut(item.controller), &item.key, &learned, self.now);
+                if unkept(op, &learned, &plan.ops[number + 1..]).is_some() {
+                    return (plan, number + 1);
+                }
+                continue;
+            }
             if let Err((reason, words)) = self.carry_out(op) {
                 AgentBuilds::failed(self.cluster.owns.of_mut(item.controller), &item.key, op);
                 self.cluster.memory.failure(&item, self.now, (op.clone(), reason, words));
@@ -340,7 +381,8 @@ impl Bench {
     pub(in crate::controllers::agent_build) fn settle(&mut self) -> Option<Duration> {
         for _ in 0..40 {
             let (plan, _) = self.step(usize::MAX);
-            if plan.ops.is_empty() && plan.again != Some(Duration::ZERO) {
+            // What was told once is not told again.
+            if plan.ops.iter().all(|op| matches!(op, Op::Report(_))) && plan.again != Some(Duration::ZERO) {
                 return plan.again;
             }
         }
@@ -363,7 +405,9 @@ impl Bench {
     pub(in crate::controllers::agent_build) fn writes(&self) -> usize {
         self.done
             .iter()
-            .filter(|op| !matches!(op, Op::Look { .. } | Op::Try { .. } | Op::Consent { .. } | Op::Login(_)))
+            .filter(|op| {
+                !matches!(op, Op::Look { .. } | Op::Find { .. } | Op::Try { .. } | Op::Consent { .. } | Op::Login(_))
+            })
             .count()
     }
 

@@ -10,13 +10,17 @@ use std::time::Duration;
 use kube::Client;
 
 use super::machine::{Begun, Loop, Ticket};
-use crate::controllers::scaffold::apply::{ApplyError, Learned, apply};
+use crate::api::refusal;
+use crate::controllers::scaffold::apply::{ApplyError, Learned, apply, unkept};
 use crate::controllers::scaffold::metrics::ControllerMetrics;
 use crate::controllers::scaffold::plan::{Item, Op, Plan};
 use crate::controllers::scaffold::queue::Ending;
 
 /// When a write is tried again that came before the API server had looked up all definitions, which it does every half a minute.
 const EARLY: Duration = Duration::from_secs(3);
+
+/// When a plan is made anew whose status was not kept: its controller knows of it then.
+const UNKEPT: Duration = Duration::from_secs(1);
 
 /// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
 /// what failed.
@@ -52,6 +56,7 @@ impl Loop {
                 | Learned::Evicted
                 | Learned::Blocked
                 | Learned::Taken(..)
+                | Learned::Unkept(_)
                 | Learned::Nothing => {}
             }
         }
@@ -87,8 +92,7 @@ impl Loop {
             }
             Err((error, op)) => {
                 tracing::warn!(controller = item.controller.as_str(), %error, cause = error.brief(), "will be tried again");
-                let source = std::error::Error::source(&error).map(ToString::to_string);
-                let message = source.unwrap_or_else(|| error.to_string());
+                let message = told(&error);
                 let conflict = matches!(error, ApplyError::Conflict { .. });
                 if conflict {
                     self.memory.conflict(&item, now, (op, message));
@@ -102,6 +106,16 @@ impl Loop {
         };
         self.metrics.reconciled(item.controller, ending, now.saturating_sub(begun));
         self.queue.done(&item, ending, now, (self.jitter)());
+    }
+}
+
+/// What the object may say of a failure: the server's own words; of anything else what may be logged, since the client's words for it repeat
+/// what it stumbled over.
+fn told(error: &ApplyError) -> String {
+    let ApplyError::Request { source, .. } = error else { return error.to_string() };
+    match &**source {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => refusal::of_error(other),
     }
 }
 
@@ -120,7 +134,7 @@ pub(super) async fn carry_out(
     plan: &Plan,
 ) -> Outcome {
     let mut learned = Vec::new();
-    for op in &plan.ops {
+    for (number, op) in plan.ops.iter().enumerate() {
         if given_up.load(Ordering::Acquire) {
             // Its end counts for nothing any more; what came of it so far does.
             return (learned, Ok((Ending::Done(None), false)));
@@ -129,11 +143,50 @@ pub(super) async fn carry_out(
         let result = apply(writer, item.controller, op, news).await;
         metrics.wrote(item.controller, op, &result);
         match result {
-            Ok(one) => learned.push(one),
+            Ok(one) => {
+                let unkept = unkept(op, &one, &plan.ops[number + 1..]);
+                learned.push(one);
+                if let Some(members) = unkept {
+                    learned.push(Learned::Unkept(members));
+                    return (learned, Ok((Ending::Done(Some(UNKEPT)), false)));
+                }
+            }
             Err(error) => return (learned, Err((error, op.clone()))),
         }
     }
     let applied = plan.ops.iter().any(Op::settles);
     let ending = if plan.makes() { Ending::Made } else { Ending::Done(plan.again) };
     (learned, Ok((ending, applied)))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    fn failed(source: kube::Error) -> ApplyError {
+        ApplyError::Request { what: "patch Pod team/a".to_owned(), source: Box::new(source) }
+    }
+
+    /// An object says what the server said, and nothing of how the client keeps it.
+    #[test]
+    fn of_a_failure_the_servers_sentence_is_told_and_nothing_that_was_read() {
+        let details = json!({"causes": [{"field": "spec.env", "message": "canary", "reason": "FieldValueInvalid"}]});
+        let status = |message: &str| {
+            let status =
+                json!({"status": "Failure", "code": 422, "reason": "Invalid", "message": message, "details": details});
+            kube::Error::Api(Box::new(serde_json::from_value::<Status>(status).unwrap()))
+        };
+        let unread = serde_json::from_str::<u8>("\"canary\"").unwrap_err();
+        for (error, words) in [
+            (failed(status("exceeded quota: q")), "exceeded quota: q"),
+            (failed(status("")), "422 Invalid: spec.env (FieldValueInvalid)"),
+            (failed(kube::Error::SerdeError(unread)), "an answer that cannot be read (Data error, line 1, column 8)"),
+            (ApplyError::Conflict { what: "w".to_owned() }, "w: somebody else wrote in between"),
+        ] {
+            assert_eq!(told(&error), words);
+        }
+    }
 }

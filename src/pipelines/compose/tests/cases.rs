@@ -179,6 +179,24 @@ fn case_c09_build_arguments_in_order_where_declared() {
     assert_eq!(task_params(&composed(&request, &steps).unwrap().run, "a")["BUILD_ARGS"], json!(["--x"]));
 }
 
+/// Of two `$` in the arguments of a container the kubelet leaves one (kubernetes/kubernetes#101137), after Tekton has put the parameter there; in a
+/// script nobody does. What arrives is what was written.
+#[test]
+fn two_dollars_of_a_build_argument_arrive_as_two() {
+    let list = "params: [{name: BUILD_ARGS, type: array, default: []}]\nsteps:\n  - name: run\n    image: i\n";
+    let in_args = format!("{list}    args: [\"$(params.BUILD_ARGS[*])\"]\n    script: 'buildah \"$@\"'\n");
+    let in_script = format!("{in_args}  - name: say\n    image: i\n    script: echo '$(params.BUILD_ARGS[0])'\n");
+    let steps = steps(&[("args", &in_args), ("script", &in_script)]);
+    let mut request = request(vec![entry("a", "args"), entry("b", "script")]);
+    for (written, passed) in [("$$5", "$$$$5"), ("$5", "$5"), ("a$$$", "a$$$$$"), ("$$$$", "$$$$$$$$")] {
+        request.build_arguments = parameters(&[("PRICE", written)]);
+        let run = composed(&request, &steps).unwrap().run;
+        let of = |task: &str| task_params(&run, task)["BUILD_ARGS"].clone();
+        assert_eq!(of("a"), json!([format!("--build-arg=PRICE={passed}")]), "{written}");
+        assert_eq!(of("b"), json!([format!("--build-arg=PRICE={written}")]), "{written}");
+    }
+}
+
 #[test]
 fn case_c10_a_disabled_step_is_jumped_over() {
     let steps = one_step("");
