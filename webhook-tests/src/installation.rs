@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 
 pub use prepared::plane;
 
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{ControlPlane, Options};
 use crate::network::{Entrance, Network};
 use crate::patience::patience;
 use crate::{Balancer, BalancerOptions, Drawbridge, Objects, Port, household};
@@ -217,9 +217,15 @@ impl Installation {
 /// # Errors
 /// As [`ControlPlane::start`] and [`Installation::start`].
 pub async fn shared() -> Result<&'static ControlPlane> {
-    static INSTALLATION: OnceCell<Installation> = OnceCell::const_new();
-    let cp = ControlPlane::shared_by("installation").await?;
-    INSTALLATION.get_or_try_init(async || Installation::start(cp, &Installing::default()).await).await?;
+    static SHARED: OnceCell<(ControlPlane, Installation)> = OnceCell::const_new();
+    let start = || {
+        Box::pin(async {
+            let cp = plane(Options::default()).await?;
+            let installation = Installation::start(&cp, &Installing::default()).await?;
+            anyhow::Ok((cp, installation))
+        })
+    };
+    let (cp, _) = SHARED.get_or_try_init(start).await?;
     Ok(cp)
 }
 

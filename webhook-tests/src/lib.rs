@@ -72,7 +72,8 @@
 //! # }
 //! ```
 //!
-//! Clients belong to the runtime of the test that made them: share [`Access`] and [`ControlPlane`], not clients.
+//! Clients belong to the runtime of the test that made them: share [`Access`] and [`ControlPlane`], not clients. What a suite shares
+//! is in a [`Kept`], so that it ends when the suite has ended.
 //! Nothing is left behind, however the process ends: see [`household`].
 
 pub mod a2a;
@@ -93,6 +94,7 @@ pub mod hook;
 pub mod household;
 pub mod https;
 pub mod installation;
+pub mod kept;
 pub mod kubectl;
 pub mod kubelet;
 pub mod metrics;
@@ -119,6 +121,7 @@ pub use control_plane::{AuditLevel, Backup, ControlPlane, Options, Process};
 pub use drawbridge::Drawbridge;
 pub use hook::Hook;
 pub use installation::{Installation, Installing};
+pub use kept::{Kept, Lent};
 pub use kubelet::Kubelet;
 pub use metrics::Metrics;
 pub use namespace::TestNamespace;

@@ -32,6 +32,7 @@ use crate::access::{Access, Credential};
 use crate::audit::Audit;
 use crate::background;
 use crate::household::{self, Child};
+use crate::kept::{Kept, Lent};
 use crate::kubectl::{self, Output};
 use crate::namespace::TestNamespace;
 use crate::objects::Objects;
@@ -155,24 +156,22 @@ impl ControlPlane {
         background::run(start::start(options)).await
     }
 
-    /// The control plane that all tests of this process share; the first caller starts it, with default options.
+    /// The control plane that all tests of this process share, to its end; the first caller starts it, with default options.
     ///
     /// # Errors
     /// As [`ControlPlane::start`].
     pub async fn shared() -> Result<&'static Self> {
-        Self::shared_by("").await
+        static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+        SHARED.get_or_try_init(|| Self::start(Options::default())).await
     }
 
-    /// The control plane that the tests of one suite share, and nobody else: two installations on one plane would take the
-    /// Lease from each other, and one of them would do nothing.
+    /// A control plane with default options, shared by all tests of this process that use it at about the same time.
     ///
     /// # Errors
     /// As [`ControlPlane::start`].
-    pub async fn shared_by(suite: &'static str) -> Result<&'static Self> {
-        static SHARED: Mutex<BTreeMap<&str, Arc<OnceCell<&ControlPlane>>>> = Mutex::new(BTreeMap::new());
-        let plane = Arc::clone(SHARED.lock().entry(suite).or_default());
-        let start = async || Ok(&*Box::leak(Box::new(Self::start(Options::default()).await?)));
-        plane.get_or_try_init(start).await.copied()
+    pub async fn lent() -> Result<Lent<Self>> {
+        static KEPT: Kept<ControlPlane> = Kept::new();
+        KEPT.lend(async || Self::start(Options::default()).await).await
     }
 
     /// Whether this is what etcd began with, and nobody has asked before: who asks will change it.

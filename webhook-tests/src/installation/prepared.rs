@@ -33,8 +33,8 @@ struct Prepared {
 
 static PREPARED: OnceCell<Prepared> = OnceCell::const_new();
 
-/// A control plane of a test's own, for [`Installation::start`](super::Installation::start). The first of a process is empty, since who runs one
-/// test would wait for two; all others hold the manifests.
+/// A control plane for [`Installation::start`](super::Installation::start). The first of a process is empty, since who runs one test would wait
+/// for two; all others hold the manifests.
 ///
 /// # Errors
 /// As [`ControlPlane::start`].

@@ -265,7 +265,8 @@ async fn unattended(cp: &ControlPlane, name: &str) -> Result<TestNamespace> {
 /// The API server as a client of ours sees it: columns as the quick start prints them.
 #[tokio::test]
 async fn kubectl_prints_the_columns_of_the_quick_start() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = unattended(cp, "columns").await?;
     let name = "weather-agent-deployment-card";
     let made = ns.accepts(&card(name, "weather-agent", json!({}))).await?;
@@ -305,7 +306,8 @@ async fn kubectl_prints_the_columns_of_the_quick_start() -> Result<()> {
 /// What people are told by commands, also of a card that nobody has read yet.
 #[tokio::test]
 async fn people_see_cards_by_commands() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = unattended(cp, "people").await?;
     ns.accepts(&agent("cook")).await?;
     let name = "cook-deployment-card";

@@ -39,7 +39,8 @@ fn target(api_version: &str, kind: &str) -> Value {
 
 #[tokio::test]
 async fn cases_012_to_016_and_023_what_the_schema_takes_and_refuses() -> Result<()> {
-    let ns = prepared(ControlPlane::shared().await?).await?;
+    let lent = ControlPlane::lent().await?;
+    let ns = prepared(&lent).await?;
     let refused = [
         ("case 12", json!({"spec": {"type": "service"}}), "spec.type"),
         ("case 13", json!({"spec": {"targetRef": {"name": ""}}}), "spec.targetRef.name"),
@@ -95,7 +96,8 @@ async fn cases_012_to_016_and_023_what_the_schema_takes_and_refuses() -> Result<
 
 #[tokio::test]
 async fn case_011_kubectl_shows_the_columns_and_waits_for_ready() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = prepared(cp).await?;
     ns.accepts(&agent_runtime("weather", &json!({}))).await?;
     let time = "2026-05-01T00:00:00Z";

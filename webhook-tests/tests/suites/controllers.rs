@@ -14,10 +14,10 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchP
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 use webhook_tests::patience::patience;
 use webhook_tests::{
-    Access, ControlPlane, Drawbridge, Hook, Options, Process, Requests, TestNamespace, hook, wait_for, wait_until,
+    Access, ControlPlane, Drawbridge, Hook, Kept, Lent, Options, Process, Requests, TestNamespace, hook, wait_for,
+    wait_until,
 };
 
 const OPERATOR: &str = "kagenti-system";
@@ -48,7 +48,7 @@ fn launch(access: &Access) -> Result<Drawbridge> {
 }
 
 fn launch_with(access: &Access, failure_mode: &str) -> Result<Drawbridge> {
-    let folder = webhook_tests::household::folders()?.disk.join("platform.yaml");
+    let folder = webhook_tests::household::folders()?.disk.join("platform-of-controllers.yaml");
     std::fs::write(&folder, PLATFORM)?;
     Drawbridge::launch(access, &[], |ports| {
         vec![
@@ -66,19 +66,24 @@ fn launch_with(access: &Access, failure_mode: &str) -> Result<Drawbridge> {
     })
 }
 
-/// A control plane with one leader, for tests that leave the leader alone.
-async fn shared() -> Result<&'static ControlPlane> {
-    static LEADER: OnceCell<Drawbridge> = OnceCell::const_new();
-    let cp = ControlPlane::shared_by("controllers").await?;
-    LEADER
-        .get_or_try_init(|| async {
-            let leader = launch(&install(cp, "fail").await?)?;
-            leader.ready().await?;
-            leads(cp, None).await?;
-            anyhow::Ok(leader)
-        })
-        .await?;
-    Ok(cp)
+/// A control plane with one leader, which ends first.
+struct Led {
+    _leader: Drawbridge,
+    cp: ControlPlane,
+}
+
+/// The one of the tests that leave its leader alone.
+async fn shared() -> Result<Lent<Led>> {
+    static LED: Kept<Led> = Kept::new();
+    LED.lend(led).await
+}
+
+async fn led() -> Result<Led> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let leader = launch(&install(&cp, "fail").await?)?;
+    leader.ready().await?;
+    leads(&cp, None).await?;
+    Ok(Led { _leader: leader, cp })
 }
 
 /// Waits until somebody other than `not` holds the Lease; returns who.
@@ -140,7 +145,8 @@ fn shown(requests: &Requests) -> String {
 
 #[tokio::test]
 async fn every_kind_has_its_service_account_at_the_first_try() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("accounts").await?;
     let accounts: Api<ServiceAccount> = ns.api();
     let mark = cp.audit().mark()?;
@@ -165,7 +171,8 @@ async fn every_kind_has_its_service_account_at_the_first_try() -> Result<()> {
 
 #[tokio::test]
 async fn a_manifest_that_was_injected_offline_gets_its_account_as_well() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("offline").await?;
     let folder = tempfile::tempdir()?;
     let (manifest, platform) = (folder.path().join("web.yaml"), folder.path().join("platform.yaml"));
@@ -187,7 +194,8 @@ async fn a_manifest_that_was_injected_offline_gets_its_account_as_well() -> Resu
 
 #[tokio::test]
 async fn g6_a_foreign_service_account_is_an_event_and_stays_as_it_is() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("foreign").await?;
     let foreign = ns.accepts(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}})).await?;
     ns.accepts(&workload("Deployment", "a")).await?;
@@ -208,7 +216,8 @@ async fn g6_a_foreign_service_account_is_an_event_and_stays_as_it_is() -> Result
 
 #[tokio::test]
 async fn config_maps_appear_are_refreshed_and_left_alone_once_edited() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("configs").await?;
     let maps: Api<ConfigMap> = ns.api();
     ns.accepts(&workload("Deployment", "a")).await?;
@@ -380,7 +389,8 @@ async fn pods_behind_the_gate_are_replaced_once_a_probe_comes_back_and_jobs_lose
 
 #[tokio::test]
 async fn a_workload_that_still_waits_is_told_once() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("waiting").await?;
     let hook = Hook::start(cp, ns.name(), "refuses", |_| hook::deny("ServiceAccountPending: try again")).await?;
     hook.register_for_pods(&ns, "refuses", hook::Kind::Validating).await?;

@@ -74,7 +74,8 @@ async fn runs(ns: &TestNamespace, name: &str) -> Result<()> {
 
 #[tokio::test]
 async fn pods_of_deployments_and_daemon_sets_become_ready_and_a_job_with_a_native_sidecar_completes() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("workloads").await?;
     ns.apply(WORKLOADS).await?;
     for (app, count) in [("web", 2), ("everywhere", 1)] {
@@ -88,7 +89,8 @@ async fn pods_of_deployments_and_daemon_sets_become_ready_and_a_job_with_a_nativ
 
 #[tokio::test]
 async fn a_regular_sidecar_keeps_its_job_running_and_a_native_one_does_not() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("sidecars").await?;
     let app = json!({ "name": "app", "image": "example.com/app:1" });
     let sidecar = json!({ "name": "envoy-proxy", "image": "example.com/proxy:1" });
@@ -119,7 +121,8 @@ async fn a_regular_sidecar_keeps_its_job_running_and_a_native_one_does_not() -> 
 
 #[tokio::test]
 async fn a_gated_pod_waits_until_the_gate_is_gone() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("gated").await?;
     let mut gated = pod("gated");
     gated["spec"]["schedulingGates"] = json!([{ "name": "example.com/gate" }]);
@@ -138,7 +141,8 @@ async fn a_gated_pod_waits_until_the_gate_is_gone() -> Result<()> {
 
 #[tokio::test]
 async fn the_audit_log_tells_who_asked_what_between_two_marks() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("audit").await?;
     ns.accepts(&config_map("before")).await?;
     let from = cp.audit().mark()?;
@@ -163,7 +167,8 @@ async fn the_audit_log_tells_who_asked_what_between_two_marks() -> Result<()> {
 
 #[tokio::test]
 async fn identities_are_what_they_say_and_may_do_no_more() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("identities").await?;
     let account = cp.service_account(ns.name(), "default").await?;
     let from = cp.audit().mark()?;
@@ -188,7 +193,8 @@ async fn identities_are_what_they_say_and_may_do_no_more() -> Result<()> {
 
 #[tokio::test]
 async fn warnings_of_the_api_server_arrive() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace_with("warned", &[("pod-security.kubernetes.io/warn", "restricted")]).await?;
     let answer = ns.create(&pod("warned"), true).await?;
     assert!(answer.result.is_ok());
@@ -202,7 +208,8 @@ async fn warnings_of_the_api_server_arrive() -> Result<()> {
 
 #[tokio::test]
 async fn webhooks_are_called_by_service_in_the_order_of_their_names() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("hooks").await?;
     let add = |value: &'static str| {
         move |request: &Value| {
@@ -235,7 +242,8 @@ async fn webhooks_are_called_by_service_in_the_order_of_their_names() -> Result<
 /// Who asks for objects tries again what waits for a reading; here nothing is read that it could wait for.
 #[tokio::test]
 async fn a_refusal_that_outlives_what_it_waits_for_comes_back() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("pending").await?;
     let hook = Hook::start(cp, ns.name(), "late", |_| hook::deny("ConfigPending: for ever")).await?;
     hook.register_for_pods(&ns, "late", hook::Kind::Validating).await?;
@@ -248,7 +256,8 @@ async fn a_refusal_that_outlives_what_it_waits_for_comes_back() -> Result<()> {
 
 #[tokio::test]
 async fn a_namespace_can_be_deleted_with_its_pods() -> Result<()> {
-    let cp = ControlPlane::shared().await?;
+    let lent = ControlPlane::lent().await?;
+    let cp = &*lent;
     let ns = cp.namespace("deleted").await?;
     runs(&ns, "one").await?;
     ns.delete().await?;

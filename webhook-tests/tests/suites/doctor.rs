@@ -35,6 +35,9 @@ use crate::builds::stage::define;
 /// What the rendered Deployments run; nobody pulls it.
 pub(crate) const IMAGE: &str = "drawbridge.invalid/drawbridge:test";
 
+/// What is said of a review that took long.
+const SLOW: &str = "but took";
+
 /// One run: exit code, and the checks.
 pub(crate) struct Visit {
     code: i32,
@@ -56,10 +59,19 @@ impl Visit {
         Ok(Visit { code, checks })
     }
 
-    /// Findings as `(name, what was seen)`.
+    /// Findings as `(name, what was seen)`, but for those of [`Visit::is_slow`].
     fn findings(&self) -> Vec<(&str, &str)> {
+        self.found().filter(|(_, seen)| !seen.contains(SLOW)).collect()
+    }
+
+    /// Whether a review took longer than a person would like: how fast the machine is decides no test.
+    fn is_slow(&self) -> bool {
+        self.found().any(|(_, seen)| seen.contains(SLOW))
+    }
+
+    fn found(&self) -> impl Iterator<Item = (&str, &str)> {
         let found = self.checks.iter().filter(|check| check["status"] == "finding");
-        found.map(|check| (check["name"].as_str().unwrap(), check["seen"].as_str().unwrap())).collect()
+        found.map(|check| (check["name"].as_str().unwrap(), check["seen"].as_str().unwrap()))
     }
 
     /// What was asked.
@@ -80,20 +92,12 @@ async fn healthy(cp: &ControlPlane) -> Result<()> {
 
 /// The same with these flags; the visit.
 pub(crate) async fn healthy_with(cp: &ControlPlane, more: &[&str]) -> Result<Visit> {
-    let mut last = String::new();
-    for _ in 0..5 {
-        let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
-        let findings = visit.findings();
-        if findings.is_empty() {
-            ensure!(visit.code == 0 && visit.checks.len() > 12, "code {}: {:#?}", visit.code, visit.checks);
-            let unknown = visit.checks.iter().filter(|check| check["status"] != "ok").count();
-            ensure!(unknown == 0, "{:#?}", visit.checks);
-            return Ok(visit);
-        }
-        ensure!(findings.iter().all(|(_, seen)| seen.contains("but took")), "{findings:#?}");
-        last = format!("{findings:?}");
-    }
-    anyhow::bail!("five times slow: {last}")
+    let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
+    ensure!(visit.findings().is_empty(), "{:#?}", visit.findings());
+    ensure!(visit.code == i32::from(visit.is_slow()) && visit.checks.len() > 12, "{}: {:#?}", visit.code, visit.checks);
+    let unsure: Vec<_> = visit.checks.iter().filter(|check| check["status"] == "unknown").collect();
+    ensure!(unsure.is_empty(), "{unsure:#?}");
+    Ok(visit)
 }
 
 /// A finding of that name with these words, and exit code 1.
@@ -746,7 +750,7 @@ async fn whoever_has_the_role_for_diagnosis_is_told_that_all_is_well() -> Result
         let unknown = visit.checks.iter().filter(|check| check["status"] == "unknown");
         let unknown: BTreeSet<String> =
             unknown.map(|check| check["name"].as_str().unwrap_or_default().to_owned()).collect();
-        if visit.code == 0 && unknown == unseen && visit.findings().is_empty() {
+        if visit.code == i32::from(visit.is_slow()) && unknown == unseen && visit.findings().is_empty() {
             break;
         }
         ensure!(tokio::time::Instant::now() < deadline, "code {}: {:#?}", visit.code, visit.checks);

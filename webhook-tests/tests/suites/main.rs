@@ -3,8 +3,9 @@
 //!
 //! In: the programs of `make controlplane`, Envoy and promtool, and the product's binary beside this one. Promise: each test has a
 //! namespace of its own, so that all of them can run at once; what changes a whole cluster has a control plane of its own.
-//! What a suite shares: `ControlPlane::shared` (no product), `installation::shared` (the product as installed), or
-//! `ControlPlane::shared_by` (a plane for that suite, whose product holds the Lease there).
+//! What a suite shares: `ControlPlane::lent` (no product), `installation::shared` (the product as installed), or a `Kept` of
+//! its own (a plane for that suite, whose product holds the Lease there). But for `installation::shared`, which most suites use, all
+//! of these end a while after the last test that used them: what is kept to the end takes processor time to the end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what is wrong by panicking")]
 

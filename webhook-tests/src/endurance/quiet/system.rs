@@ -20,7 +20,7 @@ use crate::endurance::load::{self, injected};
 use crate::endurance::until_created;
 use crate::patience::patience;
 use crate::pki::{Authority, Pair};
-use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, wait_for};
+use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, installation, wait_for};
 
 /// A Secret as cert-manager writes it.
 pub(super) const SECRET: &str = "quiet-certificate";
@@ -38,7 +38,7 @@ pub(super) struct System {
 
 impl System {
     pub(super) async fn start(period: u32, lease: u32) -> Result<Self> {
-        let cp = ControlPlane::start(options(period)).await?;
+        let cp = installation::plane(options(period)).await?;
         let installing = Installing {
             flags: vec![
                 "--drain-delay=500ms".to_owned(),

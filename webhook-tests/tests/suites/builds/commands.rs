@@ -104,7 +104,8 @@ async fn built(ns: &TestNamespace) -> Result<()> {
 
 #[tokio::test]
 async fn a_build_that_is_waited_for_is_told_as_it_goes_and_as_it_ends() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("waited").await?;
     built(&ns).await?;
     let mut waiting = Running::start(cp, &ns, &["build", "run", NAME, "--wait"])?;
@@ -137,7 +138,8 @@ async fn a_build_that_is_waited_for_is_told_as_it_goes_and_as_it_ends() -> Resul
 
 #[tokio::test]
 async fn a_build_that_does_not_end_or_is_cancelled_is_a_finding() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("cut").await?;
     built(&ns).await?;
     let (code, _, refused) = run(cp, &ns, &["build", "retry", NAME]).await?;
@@ -175,7 +177,8 @@ async fn a_build_that_does_not_end_or_is_cancelled_is_a_finding() -> Result<()> 
 
 #[tokio::test]
 async fn status_that_stays_follows_builds() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("followed").await?;
     ns.accepts(&build()).await?;
     let run = active_run(&ns).await?;
@@ -198,7 +201,8 @@ async fn status_that_stays_follows_builds() -> Result<()> {
 /// The record stands beside the image, in a schema that keeps it, and outlives the run.
 #[tokio::test]
 async fn what_an_image_was_made_of_is_told_with_its_run_and_without_it() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("provenance").await?;
     ns.accepts(&build()).await?;
     let first = active_run(&ns).await?;

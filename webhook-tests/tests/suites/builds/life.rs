@@ -7,29 +7,43 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use webhook_tests::{ControlPlane, Drawbridge, Options, TestNamespace, wait_for, wait_gone};
+use webhook_tests::{ControlPlane, Drawbridge, Kept, Kubelet, Lent, Options, TestNamespace, wait_for, wait_gone};
 
 use super::stage::{
     NAME, USER, active_run, api, begin, build, builds, define, digest, end, end_task, install, launch, runs, status,
     succeed, tekton,
 };
 
-/// A control plane with Tekton's definitions and one leader.
-pub(crate) async fn shared() -> Result<&'static ControlPlane> {
-    static LEADER: OnceCell<Drawbridge> = OnceCell::const_new();
-    let cp = ControlPlane::shared_by("builds").await?;
-    let start = || async {
-        let access = install(cp).await?;
-        let objects = cp.objects().await?;
-        for crd in tekton() {
-            define(&objects, &crd).await?;
-        }
-        let leader = launch(&access, &[])?;
-        leader.ready().await?;
-        anyhow::Ok(leader)
-    };
-    LEADER.get_or_try_init(start).await?;
-    Ok(cp)
+/// A control plane with Tekton's definitions and one leader; what comes first ends first.
+pub(crate) struct Led {
+    _leader: Drawbridge,
+    kubelet: OnceCell<Kubelet>,
+    pub(crate) cp: ControlPlane,
+}
+
+impl Led {
+    /// Who plays the kubelet of its nodes from now on.
+    pub(crate) async fn kubelet(&self) -> Result<&Kubelet> {
+        self.kubelet.get_or_try_init(|| Kubelet::start(&self.cp)).await
+    }
+}
+
+/// The one of the tests that leave its leader alone.
+pub(crate) async fn shared() -> Result<Lent<Led>> {
+    static LED: Kept<Led> = Kept::new();
+    LED.lend(led).await
+}
+
+async fn led() -> Result<Led> {
+    let cp = ControlPlane::start(Options::default()).await?;
+    let access = install(&cp).await?;
+    let objects = cp.objects().await?;
+    for crd in tekton() {
+        define(&objects, &crd).await?;
+    }
+    let leader = launch(&access, &[])?;
+    leader.ready().await?;
+    Ok(Led { _leader: leader, kubelet: OnceCell::new(), cp })
 }
 
 pub(crate) fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
@@ -60,7 +74,8 @@ async fn pod(ns: &TestNamespace, task_run: &str) -> Result<()> {
 /// D-1, D-9, D-16, D-22, D-27, and `kubectl wait`.
 #[tokio::test]
 async fn a_build_succeeds_is_cleaned_up_builds_again_and_goes() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("life").await?;
     ns.accepts(&build()).await?;
     let run = active_run(&ns).await?;
@@ -102,7 +117,8 @@ async fn a_build_succeeds_is_cleaned_up_builds_again_and_goes() -> Result<()> {
 /// D-5, D-6, D-14, D-20, D-31: what people are told, and that it is told once.
 #[tokio::test]
 async fn what_is_wrong_stands_on_the_object() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("wrong").await?;
     let mut object = build();
     object["spec"]["source"]["sourceCredentials"] = json!({"name": "git"});

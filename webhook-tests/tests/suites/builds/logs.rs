@@ -5,18 +5,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
-use webhook_tests::{ControlPlane, Kubelet, TestNamespace, wait_for};
+use webhook_tests::{TestNamespace, wait_for};
 
 use super::commands::{Running, run};
 use super::life::shared;
 use super::stage::{NAME, active_run, begin, build, end, end_task, runs, status, succeed, succeeded};
-
-async fn stage() -> Result<(&'static ControlPlane, &'static Kubelet)> {
-    static KUBELET: OnceCell<Kubelet> = OnceCell::const_new();
-    let cp = shared().await?;
-    Ok((cp, KUBELET.get_or_try_init(|| Kubelet::start(cp)).await?))
-}
 
 /// The Pod of a task, on its node, with containers in these states.
 struct TaskPod<'a> {
@@ -99,7 +92,8 @@ async fn begun(ns: &TestNamespace) -> Result<DynamicObject> {
 
 #[tokio::test]
 async fn what_steps_have_written_is_printed_in_their_order() -> Result<()> {
-    let (cp, kubelet) = stage().await?;
+    let led = shared().await?;
+    let (cp, kubelet) = (&led.cp, led.kubelet().await?);
     let ns = cp.namespace("written").await?;
     let run_of_it = begun(&ns).await?;
     let (code, out, err) = run(cp, &ns, &["build", "logs", NAME]).await?;
@@ -136,7 +130,8 @@ async fn what_steps_have_written_is_printed_in_their_order() -> Result<()> {
 
 #[tokio::test]
 async fn a_build_that_is_followed_is_printed_as_it_writes_and_ends_with_it() -> Result<()> {
-    let (cp, kubelet) = stage().await?;
+    let led = shared().await?;
+    let (cp, kubelet) = (&led.cp, led.kubelet().await?);
     let ns = cp.namespace("live").await?;
     let run_of_it = begun(&ns).await?;
     let mut following = Running::start(cp, &ns, &["build", "logs", NAME, "-f"])?;
@@ -175,7 +170,8 @@ async fn a_build_that_is_followed_is_printed_as_it_writes_and_ends_with_it() -> 
 
 #[tokio::test]
 async fn a_build_that_is_cancelled_ends_those_who_follow_it_whatever_its_containers_do() -> Result<()> {
-    let (cp, kubelet) = stage().await?;
+    let led = shared().await?;
+    let (cp, kubelet) = (&led.cp, led.kubelet().await?);
     let ns = cp.namespace("stopped").await?;
     let run_of_it = begun(&ns).await?;
     let pod = TaskPod::start(&ns, &run_of_it, "clone", &[("step-fetch", "running")]).await?;
@@ -197,7 +193,8 @@ async fn a_build_that_is_cancelled_ends_those_who_follow_it_whatever_its_contain
 
 #[tokio::test]
 async fn what_cannot_be_printed_is_named() -> Result<()> {
-    let (cp, kubelet) = stage().await?;
+    let led = shared().await?;
+    let (cp, kubelet) = (&led.cp, led.kubelet().await?);
     let ns = cp.namespace("missing").await?;
     let (code, out, err) = run(cp, &ns, &["build", "logs", NAME]).await?;
     ensure!(code == Some(2) && out.is_empty(), "{code:?} {out}");

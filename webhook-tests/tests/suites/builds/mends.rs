@@ -29,7 +29,8 @@ async fn cleaned(ns: &TestNamespace) -> Result<usize> {
 /// It is clean when the workspace is gone, and not before; a change in between is said to wait, at once, and goes on by itself.
 #[tokio::test]
 async fn mend_11_an_old_workspace_that_stays_is_waited_for_in_words() -> Result<()> {
-    let cp = shared().await?;
+    let led = shared().await?;
+    let cp = &led.cp;
     let ns = cp.namespace("stays").await?;
     ns.accepts(&build()).await?;
     let run = active_run(&ns).await?;

@@ -81,7 +81,7 @@ pub(crate) fn tekton() -> [Value; 2] {
 
 /// One process with role controllers; `env` is added to its environment.
 pub(crate) fn launch(access: &Access, env: &[(&str, &str)]) -> Result<Drawbridge> {
-    let file = webhook_tests::household::folders()?.disk.join("platform.yaml");
+    let file = webhook_tests::household::folders()?.disk.join("platform-of-builds.yaml");
     std::fs::write(&file, PLATFORM)?;
     Drawbridge::launch(access, env, |ports| {
         vec![

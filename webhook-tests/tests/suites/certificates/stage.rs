@@ -31,10 +31,13 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use webhook_tests::dial::{self, Trust};
 use webhook_tests::patience::patience;
-use webhook_tests::{Access, ControlPlane, TestNamespace};
+use webhook_tests::{Access, ControlPlane, Kept, Lent, Options, TestNamespace};
 
 /// The configurations have one name in the cluster, so the tests that use them take turns.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Theirs alone: a bundle is published by whoever holds the Lease.
+static PLANE: Kept<ControlPlane> = Kept::new();
 
 const RIGHTS: &str = r#"
 apiVersion: rbac.authorization.k8s.io/v1
@@ -71,7 +74,7 @@ subjects: [{kind: ServiceAccount, name: default, namespace: NAMESPACE}]
 
 /// A namespace that plays the operator's, the account the replicas run under, and the turn.
 pub(crate) struct Stage {
-    pub(crate) cp: &'static ControlPlane,
+    pub(crate) cp: Lent<ControlPlane>,
     pub(crate) ns: TestNamespace,
     pub(crate) account: Access,
     /// Seconds added to the replicas' clock.
@@ -93,7 +96,7 @@ pub(crate) struct Replica {
 impl Stage {
     pub(crate) async fn set(entries: &[&str]) -> Result<Stage> {
         let turn = TURN.lock().await;
-        let cp = ControlPlane::shared_by("certificates").await?;
+        let cp = PLANE.lend(async || ControlPlane::start(Options::default()).await).await?;
         let ns = cp.namespace("certificates").await?;
         ns.apply(&RIGHTS.replace("NAMESPACE", ns.name())).await?;
         let account = cp.service_account(ns.name(), "default").await?;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::Instant;
 use webhook_tests::patience::patience;
-use webhook_tests::{Access, ControlPlane, Options, Process, TestNamespace, programs, wait_for};
+use webhook_tests::{Access, ControlPlane, Kept, Lent, Options, Process, TestNamespace, household, programs, wait_for};
 
 use super::objects;
 
@@ -220,8 +220,15 @@ struct Stage {
 }
 
 impl Stage {
+    /// The one of all tests here: each has a namespace of its own, and so addresses of its own.
+    async fn shared() -> Result<Lent<Self>> {
+        static STAGE: Kept<Stage> = Kept::new();
+        STAGE.lend(Self::start).await
+    }
+
     async fn start() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+        // It goes with this process, also when nobody drops it.
+        let folder = tempfile::tempdir_in(&household::folders()?.disk)?;
         let (socket, file) = (folder.path().join("tunnel"), folder.path().join("egress.yaml"));
         let players = Players::default();
         tunnel(&socket, players.clone())?;
@@ -298,7 +305,7 @@ fn tried<'g>(graph: &'g Value, to: &str) -> (&'g str, &'g str) {
 /// What works is said to work, and a person without the right is told which one.
 #[tokio::test]
 async fn every_edge_is_tried_through_the_api_server_and_a_broken_one_is_explained() -> Result<()> {
-    let stage = Stage::start().await?;
+    let stage = Stage::shared().await?;
     let ns = stage.cp.namespace("live").await?;
     let proxy = |model: &str| json!({"mode": "Proxy", "proxyConfig": {"models": [model]}});
     let tools = json!({"runtime": "python-string", "params": "def f(): pass"});
@@ -357,7 +364,7 @@ async fn every_edge_is_tried_through_the_api_server_and_a_broken_one_is_explaine
 /// Whatever stands at the other end, there is one clear line, soon, and nothing of what was answered.
 #[tokio::test]
 async fn hostile_answers_give_a_clear_line_within_their_bounds() -> Result<()> {
-    let stage = Stage::start().await?;
+    let stage = Stage::shared().await?;
     let ns = stage.cp.namespace("hostile").await?;
     let wild = json!({"mode": "Proxy", "proxyConfig": {"models": ["slow"]}});
     let tools = json!({"runtime": "python-string", "params": "def f(): pass"});
