@@ -30,6 +30,9 @@ use crate::store::{
 };
 use namespace::{Entry, Namespace};
 
+/// A kind, and the namespace that it is followed in; `None`: in all.
+type Followed = (Kind, Option<Arc<str>>);
+
 /// What is known of a cluster.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -39,8 +42,8 @@ pub struct Store {
     namespaces: BTreeMap<Arc<str>, Namespace>,
     /// Objects that are gone, each with the first version of which news counts: the last ones, and those before them.
     gone: [HashMap<(Kind, Key), u64>; 2],
-    /// Of which version the last complete list of a selection was, in the namespace that it is followed in; `None`: in all.
-    lists: HashMap<(Kind, Option<Arc<str>>), Vec<(SelectionId, u64)>>,
+    /// Of which version the last complete list of each selection was.
+    lists: HashMap<Followed, Vec<(SelectionId, u64)>>,
     /// Grows when the cluster went back: versions are compared within one epoch only.
     epoch: u64,
     reach: BTreeMap<Kind, Reach>,
