@@ -2,7 +2,7 @@
 //!
 //! A test says which cases it holds by beginning its name with them: `case_049_…`, `cases_016_to_019_…`, `case_032_033_034_…`. Other
 //! specifications have numbers of their own, so only tests in [`ROOMS`] count. [`OVERRIDDEN`] is what a ruling has replaced, and by what;
-//! [`ELSEWHERE`] what is no part of AgentCards' first version.
+//! [`ELSEWHERE`] what no test holds as a whole, and what is no part of AgentCards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -59,10 +59,14 @@ const OVERRIDDEN: &[(u32, &str)] = &[
     (152, "a Sandbox gets the label on its Pods"),
 ];
 
-/// Cases of what is no part of this: the program in an agent's own Pod, mTLS and Sigstore.
+/// Cases whose number no test's name bears, and why: held in parts, or what is no part of this (Sigstore).
 const ELSEWHERE: &[(u32, u32, &str)] = &[
-    (143, 144, "drawbridge card sign writes the card to standard output and no ConfigMap"),
-    (153, 157, "cards are not fetched by mTLS"),
+    (
+        143,
+        143,
+        "its parts stand in tests of card sign --in-pod: half a name names no ConfigMap, and a refused write is an error; \
+         that the file is there and the program ends well all the same takes a SPIFFE agent",
+    ),
     (158, 160, "Sigstore is not read"),
 ];
 

@@ -117,7 +117,7 @@ pub(super) async fn read(
     Ok(facts)
 }
 
-/// The same of an object among manifests: what it names is looked for among them.
+/// The same of an object among manifests: what it names is looked for among them, and so are the AgentRuntimes of its namespace.
 pub(super) fn of_manifests(
     (kind, object): (Kind, &Value),
     objects: &[Value],
@@ -125,14 +125,14 @@ pub(super) fn of_manifests(
 ) -> Facts {
     let group = |one: &Value| text(one, "/apiVersion").split('/').next().unwrap_or_default().to_owned();
     let namespace = text(object, "/metadata/namespace");
+    let is_beside = |one: &Value, kind: Kind| {
+        group(one) == kind.group()
+            && text(one, "/kind") == kind.as_str()
+            && text(one, "/metadata/namespace") == namespace
+    };
     let find = |kind: Kind, name: &str| {
-        let is_it = |one: &&Value| {
-            group(one) == kind.group()
-                && text(one, "/kind") == kind.as_str()
-                && text(one, "/metadata/namespace") == namespace
-                && text(one, "/metadata/name") == name
-        };
-        (name.to_owned(), objects.iter().find(is_it).cloned())
+        let there = objects.iter().find(|one| is_beside(one, kind) && text(one, "/metadata/name") == name);
+        (name.to_owned(), there.cloned())
     };
     let named = |kind: Kind, pointer: &str| {
         let mut all: Vec<Named> = Vec::new();
@@ -161,6 +161,7 @@ pub(super) fn of_manifests(
         route: settings.gateway.enabled.then_some(None),
         routes_served: true,
         registry: (place, Some(registry.unwrap_or(RUNTIMES).to_owned())),
+        agent_runtimes: objects.iter().filter(|one| is_beside(one, Kind::AgentRuntime)).cloned().collect(),
         offline: true,
         watched: true,
         ..Facts::default()

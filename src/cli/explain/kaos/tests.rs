@@ -178,15 +178,8 @@ fn ruling_18_a_tool_server_says_which_tools_it_offers_where_it_is_asked() {
     assert!(said.lines().any(|line| line.contains(" tools ") && line.ends_with(" none")), "{said}");
 }
 
-#[test]
-fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_among_them() {
-    let manifest = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-    let objects = [
-        manifest("Agent", "clerk", json!({"modelAPI": "llm", "model": "fast", "mcpServers": ["stock", "none"]})),
-        manifest("ModelAPI", "llm", json!({"mode": "Proxy", "proxyConfig": {"models": ["fast"]}})),
-        manifest("MCPServer", "stock", json!({"runtime": "python-string", "params": "def f(): pass"})),
-        json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "agent-clerk"}}),
-    ];
+/// What is said of the objects of KAOS among these, which stand in namespace shop unless they say another.
+fn of_files(objects: &[Value]) -> Vec<Told> {
     let settings = facts(Kind::KaosAgent, Value::Null).settings;
     let given = world::Facts {
         platform_file: None,
@@ -198,7 +191,19 @@ fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_am
     let mut world = World::new(&given).unwrap();
     objects.iter().for_each(|object| world.observe(object, "shop"));
     let snapshot = world.snapshot().unwrap();
-    let all = super::of_manifests(&objects, "shop", (&settings, "kaos-system"), &snapshot).unwrap();
+    super::of_manifests(objects, "shop", (&settings, "kaos-system"), &snapshot).unwrap()
+}
+
+#[test]
+fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_among_them() {
+    let manifest = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "kaos.tools/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    let objects = [
+        manifest("Agent", "clerk", json!({"modelAPI": "llm", "model": "fast", "mcpServers": ["stock", "none"]})),
+        manifest("ModelAPI", "llm", json!({"mode": "Proxy", "proxyConfig": {"models": ["fast"]}})),
+        manifest("MCPServer", "stock", json!({"runtime": "python-string", "params": "def f(): pass"})),
+        json!({"apiVersion": "agent.kagenti.dev/v1alpha1", "kind": "Agent", "metadata": {"name": "agent-clerk"}}),
+    ];
+    let all = of_files(&objects);
     assert_eq!(all.len(), 3, "those of other groups are not KAOS's");
     let said = text(&all[0]);
     has(
@@ -220,4 +225,33 @@ fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_am
         "the registry that is installed: {said}"
     );
     assert!(all.iter().all(|told| !told.has_findings()));
+}
+
+#[test]
+fn an_agent_runtime_among_the_manifests_is_named_where_it_points_at_what_is_made() {
+    let agent = json!({"apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "metadata": {"name": "clerk"},
+        "spec": {"modelAPI": "llm", "model": "fast"}});
+    let enrolment = |group: &str, namespace: &str, [version, kind, name]: [&str; 3]| {
+        let runtime = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "AgentRuntime",
+            "metadata": {"name": "r", "namespace": namespace},
+            "spec": {"type": "agent", "targetRef": {"apiVersion": version, "kind": kind, "name": name}}});
+        let all = of_files(&[agent.clone(), runtime]);
+        assert_eq!(all.len(), 1, "an AgentRuntime is not KAOS's");
+        let said = text(&all[0]);
+        let line = said.lines().map(str::trim_start).find(|line| line.contains(" enrolment "));
+        (line.map(str::to_owned), all[0].has_findings())
+    };
+    let (ours, deployment) = ("agent.kagenti.dev", ["apps/v1", "Deployment", "agent-clerk"]);
+    let line = "ok    enrolment    AgentRuntime r; drawbridge explain deployment/agent-clerk shows what its Pods get"
+        .to_owned();
+    assert_eq!(enrolment(ours, "shop", deployment), (Some(line), false));
+    let line = "fails enrolment    AgentRuntime r points at the Agent itself, which makes no Pods".to_owned();
+    assert_eq!(enrolment(ours, "shop", ["kaos.tools/v1alpha1", "Agent", "clerk"]), (Some(line), true));
+    for (what, said) in [
+        ("another Deployment", enrolment(ours, "shop", ["apps/v1", "Deployment", "agent-other"])),
+        ("another namespace", enrolment(ours, "elsewhere", deployment)),
+        ("another group", enrolment("example.org", "shop", deployment)),
+    ] {
+        assert_eq!(said, (None, false), "{what}");
+    }
 }
