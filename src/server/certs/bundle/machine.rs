@@ -3,7 +3,8 @@
 //! In: what a source wants, our webhook configurations as they are seen, answers to patches, and the passing of time. Out: at most one patch
 //! at a time, when to look again, and what others are to be told. What one configuration needs is decided by [`plan`]. Promises: the same
 //! inputs at the same times give the same effects; who does not lead sends nothing; a patch that failed or came too
-//! late is sent again after a pause that doubles, until one is stored or nothing is missing.
+//! late is sent again after a pause that doubles, until one is stored or nothing is missing. Each kind has a pause of
+//! its own: a rule that refuses one configuration may let the other pass.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -104,6 +105,23 @@ struct State {
     read: bool,
     configuration: Option<Configuration>,
     memory: Memory,
+    /// Not before then, and how long that pause is.
+    retry: Option<(Duration, Duration)>,
+    /// Since when no patch has been accepted, and whether people have been told.
+    failing: Option<(Duration, bool)>,
+}
+
+impl State {
+    /// Its next patch waits twice as long as the last one did, and no longer than `longest`.
+    fn postpone(&mut self, at: Duration, longest: Duration) {
+        let pause = self.retry.map_or(FIRST_RETRY, |(_, last)| (last * 2).min(longest));
+        self.retry = Some((at + pause, pause));
+    }
+
+    /// What failed is over.
+    fn recovered(&mut self) {
+        (self.retry, self.failing) = (None, None);
+    }
 }
 
 /// The publisher of one process.
@@ -114,10 +132,6 @@ pub(super) struct Machine {
     states: [State; 2],
     /// The answer to a patch is waited for.
     sent: bool,
-    /// Not before then, and how long that pause is.
-    retry: Option<(Duration, Duration)>,
-    /// Since when no patch has been accepted, and whether people have been told.
-    failing: Option<(Duration, bool)>,
     installed: Installed,
     observed: Observed,
     publication: Publication,
@@ -136,16 +150,16 @@ impl Machine {
         match input {
             Input::Wanted(wanted) => self.wanted = wanted,
             Input::Seen(kind, configuration) => self.see(kind, configuration, &mut effects),
-            Input::Turned => self.retry = None,
+            Input::Turned => self.states.iter_mut().for_each(|state| state.retry = None),
             Input::Written(kind, configuration) => {
                 self.sent = false;
-                (self.retry, self.failing) = (None, None);
+                self.states[kind as usize].recovered();
                 effects.push(Effect::Published(kind));
                 self.see(kind, Some(configuration), &mut effects);
             }
             Input::Changed(kind, read) => {
                 self.sent = false;
-                self.postpone(now.at, LAST_LATE);
+                self.states[kind as usize].postpone(now.at, LAST_LATE);
                 if let Some(configuration) = read {
                     self.see(kind, configuration, &mut effects);
                 }
@@ -214,40 +228,50 @@ impl Machine {
 
     /// Sends one patch when it is time for one.
     fn publish(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let mut wait: Option<Millis> = None;
         let mut send: Option<(Kind, Patch)> = None;
+        let mut later: Option<Duration> = None;
         for kind in Kind::ALL {
-            let state = &self.states[kind as usize];
-            let Some(configuration) = &state.configuration else { continue };
-            if configuration.published_by_other && self.by_agreement {
-                continue;
-            }
-            match plan::step(configuration, &self.wanted.roots, &state.memory, now.wall) {
-                Step::Keep => {}
-                Step::Wait(moment) => wait = Some(wait.map_or(moment, |wait: Millis| wait.min(moment))),
-                Step::Send(patch) => send = send.or(Some((kind, patch))),
-            }
+            let state = &mut self.states[kind as usize];
+            let step = match &state.configuration {
+                Some(ours) if !(ours.published_by_other && self.by_agreement) => {
+                    plan::step(ours, &self.wanted.roots, &state.memory, now.wall)
+                }
+                _ => Step::Keep,
+            };
+            let moment = match step {
+                Step::Keep => {
+                    if !self.sent {
+                        // Nothing is missing, whoever wrote it: what failed is over, and is told again when it comes again.
+                        state.recovered();
+                    }
+                    None
+                }
+                Step::Wait(moment) => {
+                    let pause = Duration::from_millis(u64::try_from(moment - now.wall).unwrap_or(0));
+                    Some(now.at + pause.min(LOOK))
+                }
+                Step::Send(patch) => {
+                    let pause = state.retry.map(|(moment, _)| moment).filter(|moment| now.at < *moment);
+                    if pause.is_none() {
+                        send = send.or(Some((kind, patch)));
+                    }
+                    pause
+                }
+            };
+            later = later.into_iter().chain(moment).min();
         }
-        let Some((kind, patch)) = send else {
-            if wait.is_none() && !self.sent {
-                // Nothing is missing, whoever wrote it: what failed is over, and is told again when it comes again.
-                (self.retry, self.failing) = (None, None);
-            }
-            let pause = wait.map(|moment| Duration::from_millis(u64::try_from(moment - now.wall).unwrap_or(0)));
-            effects.extend(pause.map(|pause| Effect::Wake(now.at + pause.min(LOOK))));
-            return;
-        };
         if self.sent {
+            // Its answer is an input, and then it is looked at again.
             return;
         }
-        if let Some((moment, _)) = self.retry
-            && now.at < moment
-        {
-            return effects.push(Effect::Wake(moment));
+        match send {
+            Some((kind, patch)) => {
+                self.states[kind as usize].memory.sent(now.wall);
+                self.sent = true;
+                effects.push(Effect::Send(kind, patch));
+            }
+            None => effects.extend(later.map(Effect::Wake)),
         }
-        self.states[kind as usize].memory.sent(now.wall);
-        self.sent = true;
-        effects.push(Effect::Send(kind, patch));
     }
 
     fn observation(&self) -> Observed {
@@ -282,21 +306,16 @@ impl Machine {
         if exists { Publication::Published } else { Publication::NoConfiguration }
     }
 
-    /// The next patch waits twice as long as the last one did, and no longer than `longest`.
-    fn postpone(&mut self, at: Duration, longest: Duration) {
-        let pause = self.retry.map_or(FIRST_RETRY, |(_, last)| (last * 2).min(longest));
-        self.retry = Some((at + pause, pause));
-    }
-
     /// People are told, once, when publishing has failed for a while.
     fn failed(&mut self, kind: Kind, error: String, at: Duration, effects: &mut Vec<Effect>) {
-        self.postpone(at, LAST_RETRY);
-        let (since, told) = self.failing.get_or_insert((at, false));
+        let state = &mut self.states[kind as usize];
+        state.postpone(at, LAST_RETRY);
+        let (since, told) = state.failing.get_or_insert((at, false));
         let persists = !*told && at.saturating_sub(*since) >= PERSISTENT;
         *told |= persists;
         effects.push(Effect::NotPublished(kind, error.clone()));
         if persists {
-            let uid = self.states[kind as usize].configuration.as_ref().map(|configuration| configuration.uid.clone());
+            let uid = state.configuration.as_ref().map(|configuration| configuration.uid.clone());
             effects.push(Effect::StillNotPublished(kind, uid, error));
         }
     }

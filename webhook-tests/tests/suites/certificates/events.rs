@@ -128,6 +128,10 @@ async fn c6_another_writer_and_a_bundle_that_cannot_be_published_are_told_of_at_
     stage.install(&["inject.kagenti.io", "new.kagenti.io"]).await?;
     let told = stage.told(configuration, Reason::BundleUnpublished, 1).await?;
     assert!(told[0].contains("cannot be written") && told[0].contains("forbidden"), "{told:?}");
-    assert_eq!(stage.said(from).await?, 2);
+    // Each configuration is tried, and told of, for itself.
+    let uid = stage.validating().get(keys::WEBHOOK_CONFIGURATION).await?.metadata.uid.context("a uid")?;
+    let told = stage.told(("default", uid.as_str()), Reason::BundleUnpublished, 1).await?;
+    assert!(told[0].contains("ValidatingWebhookConfiguration") && told[0].contains("forbidden"), "{told:?}");
+    assert_eq!(stage.said(from).await?, 3);
     Ok(())
 }

@@ -334,6 +334,89 @@ fn a_patch_that_comes_too_late_again_and_again_waits_twice_as_long_each_time_up_
     assert_eq!(effects.last(), Some(&Effect::Wake(Duration::from_millis(at + 200))));
 }
 
+/// The kind that a patch is sent of.
+fn sent(effects: &[Effect]) -> Option<Kind> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Send(kind, _) => Some(*kind),
+        _ => None,
+    })
+}
+
+fn refused(kind: Kind) -> Input {
+    Input::Failed(kind, "an admission policy refuses".to_owned())
+}
+
+/// A publisher that leads and has just sent a patch of one of two configurations that lack what is wanted.
+fn sending_one_of_two() -> Machine {
+    let mut machine = Machine::new(false);
+    machine.step(Input::Wanted(wants(1)), now(0));
+    let first = machine.step(seen(Kind::Mutating, &[("a", &[])]), now(0));
+    assert_eq!(sent(&first), Some(Kind::Mutating), "{first:?}");
+    let second = machine.step(seen(Kind::Validating, &[("b", &[])]), now(0));
+    assert_eq!(sent(&second), None, "one at a time: {second:?}");
+    machine
+}
+
+#[test]
+fn a_configuration_that_is_refused_does_not_hold_the_other_up_and_each_has_pauses_of_its_own() {
+    let mut machine = sending_one_of_two();
+    let wake = |millis: u64| Some(Effect::Wake(Duration::from_millis(millis)));
+    let effects = machine.step(refused(Kind::Mutating), now(0));
+    assert_eq!(sent(&effects), Some(Kind::Validating), "at once: {effects:?}");
+    let effects = machine.step(refused(Kind::Validating), now(100));
+    assert_eq!(effects.last().cloned(), wake(200), "the first pause that ends");
+    assert_eq!(sent(&machine.step(Input::Time, now(199))), None);
+    assert_eq!(sent(&machine.step(Input::Time, now(200))), Some(Kind::Mutating));
+    let effects = machine.step(refused(Kind::Mutating), now(200));
+    assert_eq!(effects.last().cloned(), wake(300), "that pause is as long as after one failure");
+    assert_eq!(sent(&machine.step(Input::Time, now(300))), Some(Kind::Validating));
+    let effects = machine.step(Input::Written(Kind::Validating, configuration(&[("b", &[1])])), now(300));
+    assert_eq!(sent(&effects), None, "a patch that is stored ends no pause of the other: {effects:?}");
+    assert_eq!(effects.last().cloned(), wake(600));
+    assert_eq!(sent(&machine.step(Input::Time, now(600))), Some(Kind::Mutating));
+    let effects = machine.step(refused(Kind::Mutating), now(600));
+    assert_eq!(effects.last().cloned(), wake(1_400), "it has doubled each time");
+    assert_eq!(sent(&machine.step(Input::Time, now(1_400))), Some(Kind::Mutating));
+    let effects = machine.step(Input::Written(Kind::Mutating, configuration(&[("a", &[1])])), now(1_400));
+    assert!(effects.contains(&Effect::Publication(Publication::Published)), "{effects:?}");
+    assert!(!sends(&effects) && !effects.iter().any(|effect| matches!(effect, Effect::Wake(_))), "{effects:?}");
+}
+
+#[test]
+fn a_patch_that_comes_too_late_or_a_turn_of_the_lead_concerns_each_configuration_alone() {
+    let mut machine = sending_one_of_two();
+    let effects = machine.step(Input::Changed(Kind::Mutating, None), now(0));
+    assert_eq!(sent(&effects), Some(Kind::Validating), "at once: {effects:?}");
+    let effects = machine.step(refused(Kind::Validating), now(0));
+    assert_eq!(effects.last(), Some(&Effect::Wake(Duration::from_millis(200))), "{effects:?}");
+    // Who leads anew begins at once, with both.
+    assert_eq!(sent(&machine.step(Input::Turned, now(1))), Some(Kind::Mutating));
+    let effects = machine.step(Input::Written(Kind::Mutating, configuration(&[("a", &[1])])), now(1));
+    assert_eq!(sent(&effects), Some(Kind::Validating), "{effects:?}");
+}
+
+#[test]
+fn people_are_told_once_of_each_configuration_that_is_refused_for_a_while() {
+    let mut machine = sending_one_of_two();
+    let (mut at, mut told) = (0, Vec::new());
+    let mut effects = machine.step(refused(Kind::Mutating), now(at));
+    while at < 60_000 {
+        told.extend(effects.iter().filter_map(|effect| match effect {
+            Effect::StillNotPublished(kind, ..) => Some(*kind),
+            _ => None,
+        }));
+        effects = match (sent(&effects), effects.last()) {
+            (Some(kind), _) => machine.step(refused(kind), now(at)),
+            (None, Some(Effect::Wake(wake))) => {
+                at = u64::try_from(wake.as_millis()).unwrap();
+                machine.step(Input::Time, now(at))
+            }
+            _ => panic!("{effects:?}"),
+        };
+    }
+    assert_eq!(told, Kind::ALL);
+}
+
 #[test]
 fn a_bundle_that_somebody_else_completes_ends_what_failed_and_a_later_failure_is_told_again() {
     let mut machine = sending();
