@@ -7,6 +7,7 @@ mod mends;
 mod secrets;
 mod skew;
 pub(crate) mod stage;
+mod taken;
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};

@@ -32,7 +32,12 @@ pub(super) fn fence() -> Fence {
     let variables = vec![
         variable("new", "dyn(object)"),
         variable("owned", format!("{}.exists(o, o.uid == params.metadata.uid)", controllers("variables.new", "Agent"))),
-        variable("deploys", "variables.owned && request.resource.resource == 'deployments'"),
+        // What is written beside `spec` alone runs nothing that did not run: what an Agent takes over is ours before it is as the Agent says.
+        variable(
+            "deploys",
+            "variables.owned && request.resource.resource == 'deployments' && (request.operation == 'CREATE' || variables.new.spec != \
+             dyn(oldObject).spec)",
+        ),
         variable("pod", "variables.new.spec.template.spec"),
         variable("account", format!("[{}].filter(n, n != '')[0]", accounts.join(", "))),
         variable("images", format!("[{}].filter(n, n != '')", images.join(", "))),
