@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use crate::household::{self, Child};
 use crate::network::Network;
 
-/// How long a process may take until it listens, on a machine that does other things.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a process may take until it listens: some need 20 s of processor time, of which a machine that does other things may give a fiftieth.
+const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
