@@ -63,6 +63,11 @@ fn is_expanded(value: &Value, name: &str) -> bool {
     }
 }
 
+/// Whether two `$` stand side by side in an item of the list.
+fn has_two(list: &Value) -> bool {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|item| item.contains("$$"))
+}
+
 /// The list as it has to be written for the kubelet to hand on what it says.
 fn doubled(list: &Value) -> Value {
     let doubled = |item: &Value| item.as_str().map_or_else(|| item.clone(), |text| text.replace("$$", "$$$$").into());
@@ -212,7 +217,9 @@ impl<'r> Layers<'r> {
             let mut origins = origins.into_iter();
             let Some(origin) = origins.next() else { continue };
             if origin.layer != Layer::TaskDefault {
-                let doubles = origin.layer == Layer::BuildArguments && is_expanded(&step.task_spec, &declared.name);
+                let doubles = origin.layer == Layer::BuildArguments
+                    && has_two(&origin.value)
+                    && is_expanded(&step.task_spec, &declared.name);
                 let value = if doubles { doubled(&origin.value) } else { origin.value.clone() };
                 all.passed.push((declared.name.clone(), value));
             }
