@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Visit;
 use crate::cli::cluster::Answer;
 use crate::cli::render::Install;
-use crate::cli::render::rbac::{Right, Role, Scope, compat_rights, grounds, rights};
+use crate::cli::render::rbac::{Right, Role, compat_rights, grounds, owners_enforced, rights};
 use crate::server::guards::watch::{APPLY, APPLY_COMPAT};
 use crate::store::Kind;
 
@@ -57,19 +57,6 @@ const APPLY_OPENSHIFT: &str = "add --openshift to the flags of this installation
 /// Whether it is OpenShift, which runs admission plugin `OwnerReferencesPermissionEnforcement`; of other clusters nobody sees which plugins run.
 async fn is_openshift(visit: &Visit) -> anyhow::Result<bool> {
     Ok(visit.cluster.get("/apis/config.openshift.io/v1").await?.object().is_some())
-}
-
-/// What `render --openshift` gives the controllers besides: the right to delete what they change the owners of, and never delete. That on the
-/// `finalizers` of whoever owns what blocks its deletion is among the others.
-fn owners_enforced() -> [Right; 2] {
-    ["serviceaccounts", "secrets"].map(|resource| Right {
-        role: Role::Controllers,
-        scope: Scope::Cluster,
-        group: "",
-        resource,
-        name: None,
-        verbs: &["delete"],
-    })
 }
 
 /// The rights on kinds of the original BeeAI operator's group, as far as these are served: then the processes ask for them.
@@ -140,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::cli::render::FailureMode;
-    use crate::cli::render::rbac::objects;
+    use crate::cli::render::rbac::{Scope, objects};
 
     fn asked(right: &Right, watched: &[&str]) -> Vec<String> {
         let mut install = Install::new(FailureMode::Fail, "own", "");

@@ -207,7 +207,8 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
 /// to delete the object (admission plugin `OwnerReferencesPermissionEnforcement`, which OpenShift runs). The other kinds whose owners change are deleted
 /// as well. Nobody deletes these: no operation is planned that would, so the right stands outside of the table, and policy `drawbridge-own-reach`, which
 /// is made from that, refuses whatever uses it.
-fn owners_enforced() -> [Right; 2] {
+#[must_use]
+pub fn owners_enforced() -> [Right; 2] {
     ["serviceaccounts", "secrets"].map(|resource| Right {
         role: Role::Controllers,
         scope: Scope::Cluster,
