@@ -91,7 +91,7 @@ impl Fault {
                 "is one object too many: Drawbridge reads no more of one kind in a namespace; what it made of this object before stays".to_owned()
             }
             Over::Total => {
-                "has no room: the objects of its kind fill the memory that is kept for them, and no namespace gets more than its share; what was \
+                "has no room: the objects of its kind, or of all kinds together, fill the memory that is kept for them, and no namespace gets more than its share; what was \
                  made of this object before stays"
                     .to_owned()
             }

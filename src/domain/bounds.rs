@@ -27,7 +27,9 @@ impl Over {
         match self {
             Over::Size => "is larger than what is read of one object",
             Over::Count => "is one too many: no more of its kind are read in a namespace",
-            Over::Total => "has no room: the objects of its kind fill the memory that is kept for them",
+            Over::Total => {
+                "has no room: the objects of its kind, or of all kinds together, fill the memory that is kept for them"
+            }
         }
     }
 

@@ -235,4 +235,5 @@ mod facts;
 mod rollout;
 mod runtime;
 mod size;
+mod templates;
 mod ways;

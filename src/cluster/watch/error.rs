@@ -44,6 +44,10 @@ impl WatchError {
         let ahead = |message: &str| message.contains("Too large resource version");
         match self {
             WatchError::TooShort => true,
+            // What came cannot be decoded: from where it stopped the server says the same again, and nothing of what came since is heard. Of a line of a
+            // watch the client library then makes a status without a code, because every member of a status may be absent.
+            WatchError::Request(kube::Error::SerdeError(_)) => true,
+            WatchError::Request(kube::Error::Api(status)) if status.code == 0 => true,
             WatchError::Request(kube::Error::Api(status)) if ahead(&status.message) => true,
             WatchError::Status(status) if ahead(&status.message) => true,
             _ => matches!(self.code(), Some(404 | 410)),

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use super::machine::{Ended, Follower, Heard, Next};
 use super::pages::Pages;
-use super::{WatchError, Watching};
+use super::{WatchError, Watching, nesting};
 
 /// What of a collection is asked for.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,11 @@ impl<R: DeserializeOwned> Iterator for Items<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let text = self.left.next()?;
-        Some(serde_json::from_str(text.get()).map_err(|error| kube::Error::SerdeError(error).into()))
+        let read = serde_json::from_str(text.get()).or_else(|error| match nesting::cut(text.get()) {
+            Some(cut) => serde_json::from_str(&cut),
+            None => Err(error),
+        });
+        Some(read.map_err(|error| kube::Error::SerdeError(error).into()))
     }
 }
 
@@ -353,5 +357,30 @@ async fn turned(turns: &mut watch::Receiver<u64>, epoch: u64) {
     if turns.wait_for(|now| *now > epoch).await.is_err() {
         // Nobody is left who could turn it.
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The API server takes it, wherever a definition lets people write what they like; its kind is listed all the same.
+    #[test]
+    fn an_object_that_is_too_deep_is_read_and_so_are_those_behind_it() {
+        let deep = format!("{}{}", "{\"a\":".repeat(1_000), "1".to_owned() + &"}".repeat(1_000));
+        let named = |name: &str, spec: &str| {
+            RawValue::from_string(format!("{{\"metadata\":{{\"name\":\"{name}\"}},\"spec\":{spec}}}")).unwrap()
+        };
+        assert!(serde_json::from_str::<Value>(&deep).is_err(), "no decoder goes that deep");
+        let items = Items::<Value>::of(vec![named("a", &deep), named("b", "{\"c\":1}")]);
+        let read = items.collect::<Result<Vec<_>, _>>().unwrap();
+        assert_eq!(read.iter().map(|one| &one["metadata"]["name"]).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(read[0]["spec"]["a"]["a"].is_object());
+        assert_eq!(read[1]["spec"], json!({"c": 1}));
+        // What is wrong in another way stays wrong.
+        let wrong = Items::<Vec<u8>>::of(vec![named("a", "1")]).next().unwrap();
+        assert!(matches!(wrong, Err(WatchError::Request(kube::Error::SerdeError(_)))));
     }
 }

@@ -17,6 +17,7 @@
 //!   and everybody forgets what versions they knew;
 //! - a list at or above it means that only the watch's server was behind;
 //! - a list begins with a small page, and pages grow while they weigh little (`pages`): what an object weighs is up to whoever writes it;
+//! - what of a listed object lies deeper than a decoder goes counts as null (`nesting`): whoever writes it keeps nobody from reading the others;
 //! - one object that matters by itself is then read by name, which is the truth also where lists come from a cache that
 //!   stopped.
 //!
@@ -29,6 +30,7 @@ pub mod follow;
 mod history;
 pub mod machine;
 pub mod named;
+mod nesting;
 mod pages;
 mod trouble;
 

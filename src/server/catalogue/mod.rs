@@ -10,7 +10,8 @@
 //! In: AgentCards, the snapshot, tokens. Out: the catalogue in the form of AI Catalog, and single cards. Promises: only what is verified, judged as for the labels on
 //! Pods, and only while somebody judges; a caller sees its own namespace and those that are shared; every replica answers from memory, and nothing of it is asked of the API
 //! server but whose a token is; cards are kept while the platform file asks for it and no longer, within bounds; it has a port, limits and
-//! questions of its own, so that no review waits for it. No connection of a caller is ever proven (see [`super::listener::quota`]): a tenant who holds many gives way to others.
+//! questions of its own, so that no review waits for it; of a page of a list one object is built after the other, and no member of a status that is larger
+//! than anybody of ours writes; few pages are read at once. No connection of a caller is ever proven (see [`super::listener::quota`]): a tenant who holds many gives way to others.
 //!
 //! A watch of its own, since a card may have 64 KiB and nobody else needs it: what is kept of AgentCards for all others leaves it out.
 
@@ -32,11 +33,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use futures::future::join_all;
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::ApiResource;
 use kube::{Api, Client};
 use parking_lot::{Mutex, RwLock};
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use super::config_watch::Settings;
@@ -45,8 +47,9 @@ use super::shutdown::Phase;
 use super::snapshots::SnapshotCell;
 use crate::api::agent_kagenti_dev as api;
 use crate::cluster::watch::follow::{Following, Selection, Step};
-use crate::cluster::watch::{Trouble, Watching};
+use crate::cluster::watch::{Trouble, WatchError, Watching};
 use crate::domain::keys;
+use crate::store::decode::{Small, Whole};
 use judged::Judged;
 use listed::Listed;
 pub use metrics::CatalogueMetrics;
@@ -55,6 +58,8 @@ use tokens::Tokens;
 
 /// AgentCards in one page of a list: each may have 64 KiB and more.
 const CARDS_IN_A_PAGE: u32 = 25;
+/// Pages that are read at once, where namespaces are listed and each has a watch of its own.
+const PAGES: usize = 2;
 /// Least time between two lists that are read because there may be room again.
 const AGAIN: Duration = Duration::from_secs(30);
 /// For so long what was read last is answered while the watch says nothing.
@@ -92,6 +97,8 @@ struct Shared {
     /// Below what cards are answered.
     base: String,
     shelf: RwLock<Shelf>,
+    /// The turns in which pages are read.
+    pages: Semaphore,
     judged: Mutex<Judged>,
     /// When each watch was last heard of, once its first list was complete.
     heard: Mutex<Vec<Option<Instant>>>,
@@ -130,6 +137,7 @@ impl Catalogue {
             tokens,
             base,
             shelf: RwLock::default(),
+            pages: Semaphore::new(PAGES),
             judged: Mutex::new(Judged::new(Instant::now())),
             heard: Mutex::default(),
         }))
@@ -227,7 +235,7 @@ impl Shared {
             plural: "agentcards".to_owned(),
         };
         let client = || self.options.client.clone();
-        let apis: Vec<(String, Api<DynamicObject>)> = match &*self.options.namespaces {
+        let apis: Vec<(String, Api<Whole>)> = match &*self.options.namespaces {
             [] => vec![(String::new(), Api::all_with(client(), &resource))],
             names => names.iter().map(|name| (name.clone(), Api::namespaced_with(client(), name, &resource))).collect(),
         };
@@ -237,7 +245,7 @@ impl Shared {
     }
 
     /// Follows the cards of one namespace, or of all.
-    async fn cards(&self, place: usize, scope: String, api: Api<DynamicObject>) {
+    async fn cards(&self, place: usize, scope: String, api: Api<Whole>) {
         let selection = Selection { page: Some(CARDS_IN_A_PAGE), ..Selection::default() };
         let mut following =
             Following::new(api, "AgentCards of the catalogue", selection, self.options.watching.clone());
@@ -245,14 +253,25 @@ impl Shared {
         let mut listed = HashSet::new();
         let (mut room, mut read) = (false, Instant::now());
         loop {
-            match following.next().await {
-                Ok(step) => {
-                    trouble.works();
+            // Held until nothing of the page is left.
+            let turn = if following.lists() { self.pages.acquire().await.ok() } else { None };
+            let told = match following.next_in_turn().await {
+                Ok(None) => continue,
+                Ok(Some(step)) => {
                     let complete = matches!(step, Step::Listed);
-                    room |= self.step(&scope, step, &mut listed);
+                    let taken = self.step(&scope, step, &mut listed).inspect_err(|_| following.list_again());
+                    taken.map(|more| (more, complete))
+                }
+                Err(error) => Err(error),
+            };
+            match told {
+                Ok((more, complete)) => {
+                    trouble.works();
+                    room |= more;
                     self.is_heard(place, complete);
                 }
                 Err(error) => {
+                    drop(turn);
                     listed.clear();
                     tokio::time::sleep(trouble.failed(&error)).await;
                 }
@@ -273,12 +292,18 @@ impl Shared {
         }
     }
 
-    /// Takes in one step; whether cards may have room now that had none.
-    fn step(&self, scope: &str, step: Step<DynamicObject>, listed: &mut HashSet<(String, String)>) -> bool {
+    /// Takes in one step; whether cards may have room now that had none. An error: an object of a page cannot be read.
+    fn step(
+        &self,
+        scope: &str,
+        step: Step<Whole, impl Iterator<Item = Result<Whole, WatchError>>>,
+        listed: &mut HashSet<(String, String)>,
+    ) -> Result<bool, WatchError> {
         let room = match step {
             Step::Page { items, .. } => {
                 let mut room = false;
                 for object in items {
+                    let object = object?;
                     listed.insert(key(&object));
                     room |= self.put(object);
                 }
@@ -299,21 +324,36 @@ impl Shared {
                 let (namespace, name) = key(&object);
                 self.shelf.write().forget(&namespace, &name)
             }
-            Step::Begun | Step::Alive | Step::Renewed => return false,
+            Step::Begun | Step::Alive | Step::Renewed => return Ok(false),
         };
         self.options.metrics.kept(self.shelf.read().counts());
-        room
+        Ok(room)
     }
 
     /// Read before the lock is taken: whoever asks meanwhile is answered.
-    fn put(&self, object: DynamicObject) -> bool {
+    fn put(&self, object: Whole) -> bool {
         let (namespace, name) = key(&object);
-        let card = serde_json::to_value(object).ok().and_then(|object| Listed::of(&object, &self.base));
+        let card = Listed::of(&as_written(object), &self.base);
         self.shelf.write().put(&namespace, &name, card)
     }
 }
 
-fn key(object: &DynamicObject) -> (String, String) {
+/// What is read of an object, as it is written.
+fn as_written(object: Whole) -> Value {
+    let Whole { metadata, spec, status, .. } = object;
+    let mut read = json!({"metadata": {
+        "namespace": metadata.namespace,
+        "name": metadata.name,
+        "generation": metadata.generation,
+        "deletionTimestamp": metadata.deletion_timestamp,
+    }});
+    // What may be large is moved.
+    read["spec"] = spec.and_then(Small::into_value).unwrap_or_default();
+    read["status"] = Value::Object(status.unwrap_or_default().into_members());
+    read
+}
+
+fn key(object: &Whole) -> (String, String) {
     let metadata = &object.metadata;
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }

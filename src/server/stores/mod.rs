@@ -50,7 +50,7 @@ use crate::config::snapshot::Published;
 use crate::store::{Change, Kind, Reach, Store, UsedBy};
 use reaches::Reaches;
 use rebuild::{Rebuild, Server, Shared, ToldSnapshot};
-use room::Room;
+use room::{Account, Room};
 use sources::{PageTurns, SOURCES, Source};
 use watch::Sink;
 
@@ -115,7 +115,9 @@ pub fn spawn(options: Options) -> Stores {
     let reaches = Arc::new(Reaches::new(watches.iter().map(|(source, _)| source.kind), options.metrics.clone()));
     options.left_out.iter().for_each(|kind| keeper.reach(*kind, Reach::Absent));
     let bounded = Kind::ALL.iter().filter(|kind| kind.descriptor().bounded);
-    let rooms: std::collections::HashMap<_, _> = bounded.map(|kind| (*kind, Arc::<Mutex<Room>>::default())).collect();
+    let account = Arc::<Mutex<Account>>::default();
+    let room = |kind: &Kind| (*kind, Arc::new(Mutex::new(Room::sharing(account.clone()))));
+    let rooms: std::collections::HashMap<_, _> = bounded.map(room).collect();
     let (mut tasks, turns) = (JoinSet::new(), PageTurns::new());
     for (at, (source, place)) in watches.into_iter().enumerate() {
         let mut outlet = Outlet {
@@ -187,8 +189,8 @@ struct Outlet {
 /// room is for the objects of all of them.
 #[derive(Debug, Default)]
 struct ReadingAnew {
-    /// [`Room::made`] when everything was read anew last.
-    seen: u64,
+    /// The most that [`Room::made`] was when everything was read anew.
+    seen: [u64; 2],
     last: Option<Instant>,
 }
 
@@ -216,9 +218,11 @@ impl Sink for Outlet {
     fn reads_anew(&mut self) -> bool {
         let Some(room) = &self.room else { return false };
         let (made, anew) = (room.lock().made(), &mut self.reading_anew);
-        let is_due = made > anew.seen && anew.last.is_none_or(|last| last.elapsed() >= READ_ANEW);
+        let is_made = made.iter().zip(&anew.seen).any(|(made, seen)| made > seen);
+        let is_due = is_made && anew.last.is_none_or(|last| last.elapsed() >= READ_ANEW);
         if is_due {
-            *anew = ReadingAnew { seen: made, last: Some(Instant::now()) };
+            let seen = [made[0].max(anew.seen[0]), made[1].max(anew.seen[1])];
+            *anew = ReadingAnew { seen, last: Some(Instant::now()) };
         }
         is_due
     }

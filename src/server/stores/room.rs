@@ -3,12 +3,18 @@
 //! In: changes of one kind. Out: the same changes, in which what there is no room for is slim ([`What::slim`]). Of workloads, Services and
 //! ServiceAccounts those alone are counted on which more is written than [`ORDINARY`]. Promises: one
 //! namespace comes to no more than [`OBJECTS`], and to no more bytes than are left for all others then, so that whoever comes new finds room
-//! however many fill theirs; what is being deleted is never left out, nor is what cuts off agents; who was read stays read while it does not grow, whatever
+//! however many fill theirs; the rooms of a process together have a bound, too ([`Account`]), which leaves each kind a floor; what is being deleted is left
+//! out like everything, for it may never go, and its finalizers stay known, so that ours comes off; what cuts off agents is never left out, unless it is
+//! larger than [`CUTS_OFF`]; who was read stays read while it does not grow, whatever
 //! others have taken since, and so whatever is listed again in whichever order; once something
 //! goes, [`Room::admit`] and [`Room::made`] say that those without room are to be read anew, by every watch of the kind.
 
+mod account;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::config::bounds::{CARD, OBJECT, OBJECTS, OBJECTS_KEPT, POLICY, RIGHT, RUNTIME, SIGNED, STATUS};
 use crate::config::reading::{block, weight};
@@ -17,18 +23,33 @@ use crate::store::{
     AgentCardSeen, AgentDeploymentSeen, AgentRuntimeSeen, Change, ClaimSeen, CustomSeen, Key, Kind, NetworkPolicySeen,
     Observed, Over, OwnerReference, RightSeen, ServiceAccountSeen, SignedCardSeen, What,
 };
+pub(super) use account::Account;
+use account::{Entry, FLOOR};
 
 /// Bytes that are kept of all objects of a kind of which no more is counted than who owns them and their fields: of Deployments, Services and
 /// ServiceAccounts. Whoever may write one writes under any manager's name.
 const OWNERSHIP_KEPT: usize = 16 * 1024 * 1024;
 /// Bytes of the same that an object may take without being counted, so that an agent of the usual size depends on nobody else.
 const ORDINARY: usize = 8 * 1024;
+/// Bytes of a NetworkPolicy that cuts off agents for which there is always room: more than ours take with as many places of the API server as are named.
+/// Of a larger one ours is put back, whether it is read or not.
+const CUTS_OFF: usize = 256 * 1024;
+/// Bytes that the finalizers of an object take which are among [`OBJECT`]: that ours is put on takes nobody's place.
+const FINALIZERS: usize = 1024;
 
 /// What one object holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     bytes: usize,
     over: Option<Over>,
+    /// It would have room beside those of its kind, and has none beside those of all kinds.
+    waits: bool,
+}
+
+impl Held {
+    fn entry(self) -> Entry {
+        Entry { bytes: self.bytes, waits: self.waits }
+    }
 }
 
 /// The objects of one namespace.
@@ -47,39 +68,56 @@ pub(super) struct Room {
     /// Of all namespaces.
     held: usize,
     over: BTreeMap<Over, usize>,
+    /// Those that have no room beside the objects of all kinds.
+    waiting: usize,
     /// How often room was made for those that had none.
     made: u64,
+    /// What all rooms of the process hold. Whoever has its lock asks for no other.
+    account: Arc<Mutex<Account>>,
 }
 
 impl Room {
+    /// The room of one of the kinds that share an account.
+    pub(super) fn sharing(account: Arc<Mutex<Account>>) -> Self {
+        Self { account, ..Self::default() }
+    }
+
     /// The change as it goes on, and whether others may have room now that had none.
     pub(super) fn admit(&mut self, mut change: Change) -> (Change, bool) {
-        let space = self.spaces.entry(change.key.namespace.clone()).or_default();
+        let mut account = self.account.lock();
+        let namespace = &change.key.namespace;
+        let space = self.spaces.entry(namespace.clone()).or_default();
         let known = space.objects.remove(&change.key.name);
         space.count -= usize::from(known.is_some_and(|known| known.over.is_none()));
         let before = known.unwrap_or_default();
         (space.bytes, self.held) = (space.bytes - before.bytes, self.held - before.bytes);
+        account.leaves(namespace, before.entry());
         let after = change.now.as_deref().and_then(measured).map(|seen| {
             let bytes = seen.bytes;
-            let room = most(change.kind).saturating_sub(self.held);
+            // Twice: what it takes is not left for others.
+            let fits = |all: usize| space.bytes + 2 * bytes <= all.saturating_sub(self.held);
+            let is_in_kind = fits(most(change.kind));
             let was_read = known.is_some_and(|known| known.over.is_none() && bytes <= known.bytes);
             let over = seen.over.or(match () {
-                () if was_read || seen.deleting || cuts_off(change.kind, &change.key) => None,
+                () if was_read || (bytes <= CUTS_OFF && cuts_off(change.kind, &change.key)) => None,
                 () if space.count >= OBJECTS => Some(Over::Count),
-                // Twice: what it takes is not left for others.
-                () if space.bytes + 2 * bytes > room => Some(Over::Total),
-                () => None,
+                () if is_in_kind && (fits(FLOOR) || account.has_room(namespace, bytes)) => None,
+                () => Some(Over::Total),
             });
-            Held { bytes: if over.is_some() { 0 } else { bytes }, over }
+            let waits = over == Some(Over::Total) && is_in_kind;
+            Held { bytes: if over.is_some() { 0 } else { bytes }, over, waits }
         });
+        account.takes(namespace, before.entry(), after.unwrap_or_default().entry());
+        drop(account);
         if let Some(held) = after {
             space.objects.insert(change.key.name.clone(), held);
             space.count += usize::from(held.over.is_none());
             (space.bytes, self.held) = (space.bytes + held.bytes, self.held + held.bytes);
         } else if space.objects.is_empty() {
-            self.spaces.remove(&change.key.namespace);
+            self.spaces.remove(namespace);
         }
         let after = after.unwrap_or_default();
+        self.waiting = self.waiting - usize::from(before.waits) + usize::from(after.waits);
         for (over, more) in [(before.over, false), (after.over, true)] {
             let Some(over) = over else { continue };
             let count = self.over.entry(over).or_default();
@@ -94,9 +132,10 @@ impl Room {
         (change, again)
     }
 
-    /// Another number each time that others may have room that had none: whoever saw an earlier one reads everything anew.
-    pub(super) fn made(&self) -> u64 {
-        self.made
+    /// A larger number each time that others may have room that had none: the first of room among those of the kind, the second of room among those of
+    /// all kinds, which is 0 while nobody here waits for that. Whoever saw a smaller one reads everything anew.
+    pub(super) fn made(&self) -> [u64; 2] {
+        [self.made, if self.waiting > 0 { self.account.lock().made() } else { 0 }]
     }
 
     /// How many are over that bound.
@@ -122,26 +161,24 @@ fn most(kind: Kind) -> usize {
 struct Measured {
     bytes: usize,
     over: Option<Over>,
-    deleting: bool,
 }
 
 /// `None` for kinds that are not bounded, and for objects that take no more than [`ORDINARY`].
 fn measured(observed: &Observed) -> Option<Measured> {
-    let counted = |bytes: usize| (bytes > ORDINARY).then_some(Measured { bytes, over: None, deleting: false });
+    let counted = |bytes: usize| (bytes > ORDINARY).then_some(Measured { bytes, over: None });
     Some(match &observed.what {
         What::Workload(seen) => return counted(of_deployment(seen.agent.as_deref()?)),
         What::Service(seen) => return counted(of_fields(&seen.claim)),
         What::ServiceAccount(seen) => return counted(of_account(seen)),
-        What::AgentRuntime(seen) => Measured { bytes: of_runtime(seen), over: seen.over, deleting: seen.deleting },
+        What::AgentRuntime(seen) => Measured { bytes: of_runtime(seen), over: seen.over },
         // One with more owners than are kept counts as one without any.
-        What::AgentCard(seen) => Measured { bytes: of_card(seen), over: None, deleting: seen.deleting },
-        // Who deletes it needs not be told that it goes.
-        What::Right(seen) => Measured { bytes: of_right(seen), over: None, deleting: false },
-        What::NetworkPolicy(seen) => Measured { bytes: of_policy(seen), over: seen.over, deleting: seen.deleting },
-        What::SignedCard(seen) => Measured { bytes: of_signed(seen), over: None, deleting: false },
+        What::AgentCard(seen) => Measured { bytes: of_card(seen), over: None },
+        What::Right(seen) => Measured { bytes: of_right(seen), over: None },
+        What::NetworkPolicy(seen) => Measured { bytes: of_policy(seen), over: seen.over },
+        What::SignedCard(seen) => Measured { bytes: of_signed(seen), over: None },
         what => {
             let seen = what.custom()?;
-            Measured { bytes: of_custom(seen), over: seen.over, deleting: seen.deleting }
+            Measured { bytes: of_custom(seen), over: seen.over }
         }
     })
 }
@@ -152,14 +189,17 @@ fn slim(observed: &Arc<Observed>, over: Over) -> Arc<Observed> {
 }
 
 fn of_runtime(seen: &AgentRuntimeSeen) -> usize {
-    let finalizers = seen.finalizers.iter().map(|name| size_of::<Box<str>>() + block(name.len())).sum::<usize>();
+    let finalizers = of_finalizers(&seen.finalizers);
     let status = block(seen.status.text().len()).saturating_sub(STATUS);
     RUNTIME + weight(&seen.spec) + finalizers + status
 }
 
 fn of_card(seen: &AgentCardSeen) -> usize {
-    let finalizers = seen.finalizers.iter().map(|name| size_of::<Box<str>>() + block(name.len())).sum::<usize>();
-    CARD + weight(&seen.status) + finalizers + of_owners(&seen.owners)
+    CARD + weight(&seen.status) + of_finalizers(&seen.finalizers) + of_owners(&seen.owners)
+}
+
+fn of_finalizers(finalizers: &[Box<str>]) -> usize {
+    finalizers.iter().map(|name| size_of::<Box<str>>() + block(name.len())).sum()
 }
 
 fn of_owners(owners: &[OwnerReference]) -> usize {
@@ -210,7 +250,8 @@ fn of_custom(seen: &CustomSeen) -> usize {
         map.iter().map(|(key, value)| 128 + block(key.len()) + block(value.len())).sum::<usize>()
     };
     let status = weight(&seen.status).saturating_sub(STATUS_OF_CUSTOM);
-    OBJECT + weight(&seen.spec) + status + texts(&seen.labels) + texts(&seen.annotations)
+    let finalizers = of_finalizers(&seen.finalizers).saturating_sub(FINALIZERS);
+    OBJECT + weight(&seen.spec) + status + finalizers + texts(&seen.labels) + texts(&seen.annotations)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //!
 //! In: a source, followed by [`crate::cluster::watch`], whose rule for lists, watches and versions holds here. Out: [`Change`]s into the
 //! [`Keeper`], which knows what is news; what a list lacks is reported as gone. Promises: a failed read reports nothing, so it never changes
-//! what is known; half a list takes nothing away; of a page no more is built at a time than one object; a kind that is not served counts as empty
-//! once that is certain ([`Presence`]).
+//! what is known; half a list takes nothing away; after an event that cannot be decoded everything is read again; of a page no more is built at a time
+//! than one object; a kind that is not served counts as empty once that is certain ([`Presence`]).
 
 use std::collections::HashSet;
 use std::sync::Arc;

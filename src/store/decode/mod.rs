@@ -19,6 +19,7 @@ mod lenient;
 pub mod pool;
 mod small;
 mod transcript;
+pub mod variables;
 pub mod wire;
 
 use identity::Identity;

@@ -3,14 +3,18 @@
 //! One shape for every kind, because the members we read mean the same wherever they occur. Promise: `null`, absent and
 //! future members never fail the decoding of an object that an API server has accepted.
 
+pub mod binary;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use binary::Binary;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::fields::{ManagedFields, WrittenBefore};
+use super::variables::Variables;
 use crate::domain::workload::WorkloadKind;
 use crate::store::OwnerReference;
 
@@ -156,6 +160,8 @@ pub struct Container {
     pub image: Option<String>,
     pub ports: Option<Vec<ContainerPort>>,
     pub restart_policy: Option<String>,
+    /// Of the variables that are set, those that Drawbridge may set.
+    pub env: Variables,
 }
 
 /// A port of a container.
@@ -280,6 +286,7 @@ impl Condition {
 struct Wire {
     metadata: Metadata,
     data: Option<BTreeMap<String, String>>,
+    binary_data: Option<Binary>,
     immutable: Option<bool>,
     automount_service_account_token: Option<bool>,
     spec: Option<Box<Spec>>,
@@ -300,6 +307,8 @@ pub struct Raw {
     pub meta: ObjectMeta,
     pub metadata: Metadata,
     pub data: Option<BTreeMap<String, String>>,
+    /// Of ConfigMaps.
+    pub binary_data: Option<Binary>,
     pub immutable: Option<bool>,
     pub automount_service_account_token: Option<bool>,
     pub spec: Option<Box<Spec>>,
@@ -322,6 +331,7 @@ impl From<Wire> for Raw {
             meta: wire.metadata.identity(),
             metadata: wire.metadata,
             data: wire.data,
+            binary_data: wire.binary_data,
             immutable: wire.immutable,
             automount_service_account_token: wire.automount_service_account_token,
             spec: wire.spec,

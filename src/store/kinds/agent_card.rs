@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::custom::small_part;
+use super::custom::{few, small_part};
 use super::{Slim, What};
 use crate::api::agent_kagenti_dev::{self as api, agent_card};
 use crate::domain::bounds::Over;
@@ -52,7 +52,8 @@ pub struct AgentCardSeen {
     pub managed_by: Option<Box<str>>,
     /// Annotation `agentcard.kagenti.dev/refresh`.
     pub refresh: Option<Box<str>>,
-    /// A bound that it is over: its finalizers and owners are empty here, whatever is written, and where there are too many cards it proves nothing.
+    /// A bound that it is over: its owners are empty here, whatever is written, and so are its finalizers unless it is being deleted and they are few;
+    /// where there are too many cards it proves nothing.
     pub over: Option<Over>,
     /// `spec`.
     pub spec: CardSpec,
@@ -155,7 +156,7 @@ impl AgentCardSeen {
     pub(super) fn slim(&self, over: Over) -> Self {
         Self {
             over: Some(over),
-            finalizers: Box::default(),
+            finalizers: left(&self.finalizers, self.deleting),
             owners: Box::default(),
             controller: None,
             refresh: None,
@@ -214,16 +215,18 @@ fn short(text: &str) -> Box<str> {
 }
 
 fn project(object: Whole) -> Option<What> {
-    let Whole { metadata, spec, status, .. } = object;
+    let Whole { mut metadata, spec, status, .. } = object;
     let over = (marks(&metadata) > LARGEST).then_some(Over::Size);
-    let kept = |list: Vec<String>| list.into_iter().map(Into::into).collect();
+    let deleting = metadata.deletion_timestamp.is_some();
+    let finalizers: Box<[Box<str>]> =
+        metadata.finalizers.take().into_iter().flatten().map(String::into_boxed_str).collect();
     Some(What::AgentCard(Box::new(AgentCardSeen {
         generation: metadata.generation.unwrap_or_default(),
-        deleting: metadata.deletion_timestamp.is_some(),
+        deleting,
         controller: owner(&metadata).filter(|_| over.is_none()),
         managed_by: metadata.label(keys::LABEL_APP_MANAGED_BY).map(Into::into),
         refresh: metadata.annotation(keys::ANNOTATION_CARD_REFRESH).map(short),
-        finalizers: metadata.finalizers.filter(|_| over.is_none()).map(kept).unwrap_or_default(),
+        finalizers: if over.is_none() { finalizers } else { left(&finalizers, deleting) },
         owners: metadata.owner_references.filter(|_| over.is_none()).unwrap_or_default().into(),
         created: metadata.creation_timestamp.unwrap_or_default().into(),
         over,
@@ -242,6 +245,11 @@ fn slim(_: &str, now: &Arc<Observed>) -> Arc<Observed> {
         }
         _ => Observed::known(),
     }
+}
+
+/// The finalizers that are kept of one that is over a bound: while it is being deleted, so that ours come off.
+fn left(finalizers: &[Box<str>], deleting: bool) -> Box<[Box<str>]> {
+    if deleting { few(finalizers) } else { Box::default() }
 }
 
 /// Bytes of the lists that controllers write.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use self::input::AgentRuntimeInput;
-use super::custom::{are_few, small_part};
+use super::custom::{are_few, few, small_part};
 use super::{Kind, Slim, What};
 use crate::api::agent_kagenti_dev as api;
 use crate::domain::bounds::Over;
@@ -85,11 +85,13 @@ pub struct Target {
 }
 
 impl AgentRuntimeSeen {
-    /// The same, of which nothing is read because it is `over` a bound: its marks, its target, and of its status what is small.
+    /// The same, of which nothing is read because it is `over` a bound: its marks, its target, its finalizers where they are few, and of its status what
+    /// is small.
     #[must_use]
     pub(super) fn slim(&self, over: Over) -> Self {
         let status = Kept::of(&small_part(&self.status.value()));
-        let slim = Self { spec: Arc::new(json!({})), status, over: Some(over), ..self.clone() };
+        let (spec, finalizers) = (Arc::new(json!({})), few(&self.finalizers));
+        let slim = Self { spec, finalizers, status, over: Some(over), ..self.clone() };
         slim.read(self.input.uid.clone())
     }
 

@@ -11,6 +11,7 @@ use crate::domain::bounds::LARGEST_TEXT;
 use crate::domain::digest::of_data;
 use crate::domain::keys;
 use crate::store::decode::wire::Raw;
+use crate::store::decode::wire::binary::{BINARY, Binary};
 use crate::store::kind::page::TEXTS;
 use crate::store::{Decode, Descriptor, Key, Observed, Selection, UsedBy};
 
@@ -88,9 +89,11 @@ pub struct ConfigMapSeen {
     /// `data`, on its way to whoever reads it; empty where it was taken out ([`ConfigMapSeen::without_text`]) or is larger than
     /// [`LARGEST_TEXT`].
     pub data: Arc<BTreeMap<String, String>>,
-    /// SHA-256 of the whole `data`, as [`crate::domain::digest::of_data`] has it.
+    /// What counts of `binaryData`; `None` where it has no key.
+    pub binary: Option<Arc<Binary>>,
+    /// SHA-256 of the whole `data` and of what counts of `binaryData`, as [`crate::domain::digest::of_data`] has it.
     pub digest: Arc<str>,
-    /// Size of the whole `data`: its keys and values, in bytes.
+    /// Size of the same: keys and values, in bytes.
     pub size: usize,
     /// `metadata.creationTimestamp`, RFC 3339: sorts by age.
     pub created: Option<Arc<str>>,
@@ -114,11 +117,21 @@ impl ConfigMapSeen {
     /// The projection of one that holds `data` and carries no label.
     #[must_use]
     pub fn of(data: BTreeMap<String, String>) -> Self {
+        Self::of_both(data, None)
+    }
+
+    /// The same with `binaryData` beside it.
+    fn of_both(mut data: BTreeMap<String, String>, binary: Option<Binary>) -> Self {
+        let binary = binary.filter(|binary| !binary.is_empty());
+        data.extend(binary.iter().flat_map(Binary::entries));
         let digest = of_data(&data).into();
         let size = data.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if binary.is_some() {
+            data.retain(|key, _| !key.starts_with(BINARY));
+        }
         let holds_step = data.contains_key(keys::KEY_TASK_SPEC);
         let data = Arc::new(if size > LARGEST_TEXT { BTreeMap::new() } else { data });
-        Self { data, digest, size, holds_step, ..Self::default() }
+        Self { data, binary: binary.map(Arc::new), digest, size, holds_step, ..Self::default() }
     }
 
     /// The same without its text: what is kept of it for as long as it exists.
@@ -160,7 +173,7 @@ fn routes(raw: &Raw) -> Option<Arc<Routes>> {
 fn config_map(raw: Raw) -> ConfigMapSeen {
     let frozen = raw.immutable == Some(true);
     let routes = routes(&raw);
-    let content = ConfigMapSeen::of(raw.data.unwrap_or_default());
+    let content = ConfigMapSeen::of_both(raw.data.unwrap_or_default(), raw.binary_data);
     // What else the annotation may say, up to 256 KiB of it, says the same: a person has edited it.
     let says = raw.metadata.annotation(keys::ANNOTATION_CONTENT_DIGEST).filter(|_| !frozen);
     let written = says.filter(|says| **says == *content.digest).map(|_| content.digest.clone());

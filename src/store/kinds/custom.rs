@@ -18,6 +18,8 @@ use crate::store::decode::{Small, Whole};
 
 /// Bytes that the names of finalizers take which are kept of one object: with more, none is.
 const LARGEST_FINALIZERS: usize = 8 * 1024;
+/// Bytes of the same that are kept of one over a bound, which is counted nowhere: a dozen names, of which one is ours.
+const FEW_FINALIZERS: usize = 1024;
 /// Bytes that a name takes besides its text.
 const NAME: usize = 48;
 
@@ -33,7 +35,7 @@ pub struct CustomSeen {
     pub created: Box<str>,
     /// Being deleted.
     pub deleting: bool,
-    /// `metadata.finalizers`, in order.
+    /// `metadata.finalizers`, in order; none of one that is over a bound and has more than a dozen.
     pub finalizers: Box<[Box<str>]>,
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
@@ -53,14 +55,15 @@ pub struct CustomSeen {
 
 impl CustomSeen {
     /// The same, of which nothing is read because it is `over` a bound: its marks, and of its status what is small. It is counted nowhere, so
-    /// nothing that somebody may have made large is left.
+    /// nothing that somebody may have made large is left. Its finalizers are, where they are few: ours comes off when it is being deleted. Where there
+    /// are more, it cannot go before others have taken off theirs, and then they are few.
     #[must_use]
     pub fn slim(&self, over: Over) -> Self {
         Self {
             generation: self.generation,
             created: self.created.clone(),
             deleting: self.deleting,
-            finalizers: self.finalizers.clone(),
+            finalizers: few(&self.finalizers),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             spec: Arc::new(json!({})),
@@ -174,7 +177,17 @@ impl CustomSeen {
 
 /// Whether so many finalizers, with such names, are kept.
 pub(super) fn are_few<'f>(finalizers: impl Iterator<Item = &'f str>) -> bool {
-    finalizers.map(|name| NAME + name.len()).sum::<usize>() <= LARGEST_FINALIZERS
+    bytes(finalizers) <= LARGEST_FINALIZERS
+}
+
+/// The finalizers that are kept of one that is over a bound: all, or none where they are more than [`FEW_FINALIZERS`], since nobody writes a list of
+/// which he knows a part.
+pub(super) fn few(finalizers: &[Box<str>]) -> Box<[Box<str>]> {
+    if bytes(finalizers.iter().map(|name| &**name)) <= FEW_FINALIZERS { finalizers.into() } else { Box::default() }
+}
+
+fn bytes<'f>(finalizers: impl Iterator<Item = &'f str>) -> usize {
+    finalizers.map(|name| NAME + name.len()).sum()
 }
 
 /// The members of a status that take no more than [`STATUS`] together: the conditions, whose times would be written anew at each look were they not

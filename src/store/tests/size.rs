@@ -197,6 +197,15 @@ fn a_projection_is_a_few_hundred_bytes_whatever_the_object_is() {
     assert!(object.to_string().len() > 16_000);
     let kept = heap(Kind::Deployment, &object);
     assert!(kept < 1_500, "an enrolled Deployment: {kept}");
+    let spec = workload(Kind::Deployment, &object).unwrap().template.unwrap().spec;
+    assert_eq!(
+        &*spec,
+        concat!(
+            r#"{"serviceAccountName":"weather-agent","containers":[{"name":"agent"},{"name":"metrics"}],"#,
+            r#""nodeSelector":{"kubernetes.io/os":"linux"}}"#
+        ),
+        "nothing of sixty variables of its own"
+    );
     let mut plain = object.clone();
     plain["metadata"]["managedFields"] = json!([]);
     plain["metadata"]["labels"] = json!({"app": "x"});
@@ -428,11 +437,14 @@ fn a_job_s_owner_whose_name_nothing_can_have_is_none() {
 fn what_admission_reads_of_a_template_is_kept_up_to_its_own_bound() {
     let ports = (1..=800).map(|port: u16| port.to_string()).collect::<Vec<_>>().join(",");
     let kept_of = |key: &str, value: &str| {
+        // The record of our parts is kept beside parts of ours alone.
+        let parts = json!([{"name": keys::CONTAINER_ENVOY}]);
         let object = json!({"metadata": {"name": "w"}, "spec": {"template": {"metadata": {"annotations": {key: value}},
-            "spec": {"nodeSelector": {"kubernetes.io/os": "windows", "beta.kubernetes.io/os": "linux", "pool": "a"}}}}});
+            "spec": {"containers": parts, "nodeSelector":
+                {"kubernetes.io/os": "windows", "beta.kubernetes.io/os": "linux", "pool": "a"}}}}});
         let template = workload(Kind::Deployment, &object).unwrap().template.unwrap();
         let system = json!({"kubernetes.io/os": "windows", "beta.kubernetes.io/os": "linux"});
-        assert_eq!(template.value()["spec"], json!({"nodeSelector": system}));
+        assert_eq!(template.value()["spec"], json!({"containers": parts, "nodeSelector": system}));
         template.annotations.get(key).map(str::len)
     };
     assert_eq!(kept_of(keys::ANNOTATION_OUTBOUND_EXCLUDE, &ports), Some(ports.len()));

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use axum::body::Body;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
+use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -29,21 +30,27 @@ fn settings(on: bool) -> Arc<Settings> {
     Arc::new(Settings { platform: Platform::parse(&text, "config.yaml").unwrap(), gates: Gates::default() })
 }
 
-/// A catalogue as it is once everything was read, and the switch.
-fn catalogue() -> (Catalogue, watch::Sender<Arc<Settings>>) {
+/// A catalogue of which nothing was read, and the switch.
+pub(super) fn unread(client: Client, namespaces: Vec<String>) -> (Catalogue, watch::Sender<Arc<Settings>>) {
     let (switch, settings) = watch::channel(settings(true));
     let snapshots = SnapshotCell::new();
     snapshots.store(three());
     let catalogue = Catalogue::new(Options {
-        client: api_server(Arc::default(), Duration::ZERO),
+        client,
         operator_namespace: "kagenti-system".to_owned(),
-        namespaces: Vec::new(),
+        namespaces,
         settings,
         snapshots,
         watching: Watching::default(),
         clock: Arc::new(|| UNIX_EPOCH + Duration::from_secs(NOW.unsigned_abs())),
         metrics: CatalogueMetrics::default(),
     });
+    (catalogue, switch)
+}
+
+/// A catalogue as it is once everything was read, and the switch.
+fn catalogue() -> (Catalogue, watch::Sender<Arc<Settings>>) {
+    let (catalogue, switch) = unread(api_server(Arc::default(), Duration::ZERO), Vec::new());
     *catalogue.0.heard.lock() = vec![Some(Instant::now())];
     for namespace in ["a", "b", "c"] {
         for name in ["one", "two"] {

@@ -3,6 +3,7 @@
 mod answers;
 mod callers;
 mod cards;
+mod pages;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

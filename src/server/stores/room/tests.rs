@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::account::ALL_KEPT;
 use super::*;
 use crate::api::agent_kagenti_dev::provenance::{
     BEFORE, EARLIER, ENTRIES, INPUTS, LARGEST, MADE, Provenance, STEPS, StepSource, TEXT,
@@ -424,10 +425,171 @@ fn mend_02_whoever_comes_new_finds_room_however_many_fill_theirs() {
     assert!(most[0] * one <= OBJECTS_KEPT / 2 && most[0] > 1, "{most:?}");
     assert!(room.held() <= OBJECTS_KEPT, "{}", room.held());
     assert_eq!(over(&mut room, &agent("new", "a", &json!({"image": "x"}))), None, "{most:?}");
-    let leaving =
-        json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "namespace": "n0", "name": "z", "resourceVersion": "1"});
-    let leaving = change_of(Kind::Agent, &json!({"metadata": leaving, "spec": wide}).to_string()).unwrap();
-    assert_eq!(over(&mut room, &leaving), None, "what is being deleted is never left out");
+    let held = room.held();
+    let leaving = leaving(Kind::Agent, ("n0", "z"), &[keys::FINALIZER_AGENT], &wide);
+    assert_eq!(over(&mut room, &leaving), Some(Over::Total), "what is being deleted may never go");
+    assert_eq!(room.held(), held, "and takes no room that nobody else has");
+}
+
+/// An object of that kind that is being deleted.
+fn leaving(kind: Kind, (namespace, name): (&str, &str), finalizers: &[&str], spec: &Value) -> Change {
+    let metadata = json!({"namespace": namespace, "name": name, "uid": name, "resourceVersion": "1",
+        "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers});
+    change_of(kind, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap()
+}
+
+/// Whoever holds back what he deletes fills no memory by it, and our finalizer is known wherever it is all that keeps an object.
+#[test]
+fn what_is_being_deleted_is_bounded_and_its_finalizers_stay_known() {
+    let target = json!({"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}, "a": ["b"]});
+    let marks = |what: &What| match what {
+        What::AgentRuntime(seen) => (seen.deleting, seen.finalizers.clone()),
+        What::AgentCard(seen) => (seen.deleting, seen.finalizers.clone()),
+        what => what.custom().map(|seen| (seen.deleting, seen.finalizers.clone())).unwrap(),
+    };
+    let long = "example.com/".to_owned() + &"x".repeat(50);
+    let many: Vec<&str> = std::iter::once("ours").chain(vec![&*long; 60]).collect();
+    for kind in [Kind::Agent, Kind::AgentBuild, Kind::KaosAgent, Kind::AgentRuntime, Kind::AgentCard] {
+        let mut room = Room::default();
+        for at in 0..OBJECTS {
+            let (change, _) = room.admit(leaving(kind, ("team", &format!("a{at}")), &["theirs", "ours"], &target));
+            assert_eq!(change.now.unwrap().what.over(), None, "{kind:?} {at}");
+        }
+        let held = room.held();
+        let (change, _) = room.admit(leaving(kind, ("team", "more"), &["theirs", "ours"], &target));
+        let what = &change.now.as_ref().unwrap().what;
+        let (deleting, finalizers) = marks(what);
+        assert_eq!((what.over(), deleting, room.held()), (Some(Over::Count), true, held), "{kind:?}");
+        assert_eq!(finalizers.iter().map(|name| &**name).collect::<Vec<_>>(), ["theirs", "ours"], "{kind:?}: in order");
+        // The whole list or none: nobody writes one of which he knows a part.
+        let (change, _) = room.admit(leaving(kind, ("team", "more"), &many, &target));
+        let what = &change.now.as_ref().unwrap().what;
+        assert_eq!((what.over(), marks(what)), (Some(Over::Count), (true, Box::default())), "{kind:?}");
+    }
+    let bytes = |finalizers: &[&str]| {
+        let change = leaving(Kind::Agent, ("team", "a"), finalizers, &target);
+        measured(change.now.as_deref().unwrap()).unwrap().bytes
+    };
+    assert_eq!(bytes(&[]), bytes(&["theirs", "ours"]), "that ours is put on takes nobody's place");
+    assert!(bytes(&many) > bytes(&[]) + 60 * long.len(), "of one that is read they are counted");
+}
+
+/// Whatever people write under that name, no namespace takes more by it than ours takes; of a larger one ours is put back without being read.
+#[test]
+fn of_what_cuts_off_agents_a_large_one_takes_room_like_any_other() {
+    let policy = |namespace: &str, name: &str, rules: usize| {
+        let ours = json!({"managed-by": "drawbridge", "app.kubernetes.io/managed-by": "drawbridge"});
+        let metadata =
+            json!({"namespace": namespace, "name": name, "uid": name, "resourceVersion": "1", "labels": ours});
+        let from =
+            json!({"from": [{"ipBlock": {"cidr": "10.0.0.1/32"}}], "ports": [{"port": 6443, "protocol": "TCP"}]});
+        let spec = json!({"podSelector": {}, "ingress": vec![from; rules]});
+        change_of(Kind::NetworkPolicy, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap()
+    };
+    let bytes = |change: &Change| measured(change.now.as_deref().unwrap()).unwrap().bytes;
+    let (ours, large) = (policy("n", keys::DEFAULT_DENY, 64), policy("n", keys::DEFAULT_DENY, 150));
+    assert!(bytes(&ours) <= CUTS_OFF && bytes(&large) > CUTS_OFF, "{} {}", bytes(&ours), bytes(&large));
+    let mut room = Room::default();
+    let mut left = 0;
+    for at in 0..400 {
+        let key = Key::new(&format!("n{at}"), keys::DEFAULT_DENY);
+        let (change, _) = room.admit(Change { key, ..large.clone() });
+        let What::NetworkPolicy(seen) = &change.now.as_ref().unwrap().what else { panic!("another kind") };
+        assert!(seen.is_ours() && seen.spec.is_some() == seen.over.is_none());
+        left += usize::from(seen.over.is_some());
+    }
+    assert!(left > 0 && room.held() <= OBJECTS_KEPT, "{left} {}", room.held());
+    let (change, _) = room.admit(Change { key: Key::new("n399", keys::DEFAULT_DENY), ..ours });
+    assert_eq!(change.now.unwrap().what.over(), None, "as we write it, it is always read");
+}
+
+/// The kinds of which one namespace can have objects of any size, each with its room, and one account for all of them.
+fn sharing() -> (Vec<(Kind, Room)>, Arc<Mutex<Account>>) {
+    let account = Arc::<Mutex<Account>>::default();
+    let kinds = [Kind::Agent, Kind::AgentBuild, Kind::BeeaiAgent, Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
+    (kinds.into_iter().map(|kind| (kind, Room::sharing(account.clone()))).collect(), account)
+}
+
+fn of_kind(kind: Kind, spec: &Value) -> Change {
+    let metadata = json!({"namespace": "n", "name": "a", "uid": "a", "resourceVersion": "1"});
+    change_of(kind, &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap()
+}
+
+fn over_at(room: &mut Room, change: &Change, (namespace, name): (&str, &str)) -> Option<Over> {
+    let (change, _) = room.admit(Change { key: Key::new(namespace, name), ..change.clone() });
+    change.now.unwrap().what.over()
+}
+
+/// Fifteen kinds that each fill what one kind may take would be three times what the container has.
+#[test]
+fn the_objects_of_all_kinds_together_have_a_bound_and_whoever_comes_new_finds_room_in_each() {
+    let kinds = Kind::ALL.iter().filter(|kind| kind.descriptor().bounded).count();
+    let configured = crate::config::bounds::KEPT_IN_ALL;
+    assert!(ALL_KEPT + kinds * FLOOR + configured + (20 << 20) <= 256 << 20, "more than a container may take");
+    const { assert!(ALL_KEPT >= 2 * OBJECTS_KEPT, "two kinds may fill what one kind may take") };
+    let wide = json!({"a": (0..6_000).map(|_| json!({"b": 1})).collect::<Vec<_>>()});
+    let (mut rooms, account) = sharing();
+    for (kind, room) in &mut rooms {
+        let large = of_kind(*kind, &wide);
+        for namespace in 0..12 {
+            let name = format!("n{namespace}");
+            let is_full = (0..100).any(|at| over_at(room, &large, (&name, &format!("a{at}"))).is_some());
+            assert!(is_full, "{kind:?}: there is a bound");
+        }
+    }
+    let held: usize = rooms.iter().map(|(_, room)| room.held()).sum();
+    assert_eq!(held, account.lock().held().0);
+    assert!(held > ALL_KEPT * 3 / 4 && held <= ALL_KEPT, "{held}");
+    let (_, last) = rooms.last_mut().unwrap();
+    assert!(last.held() < OBJECTS_KEPT / 4 && last.count(Over::Total) > 0, "beside the others: {}", last.held());
+    for (kind, room) in &mut rooms {
+        let usual = of_kind(*kind, &json!({"image": "x"}));
+        assert_eq!(over_at(room, &usual, ("new", "a")), None, "{kind:?}");
+    }
+    for (kind, room) in &mut rooms {
+        let none = Change { key: Key::new("new", "a"), now: None, ..of_kind(*kind, &json!({})) };
+        for namespace in 0..12 {
+            for at in 0..100 {
+                room.admit(Change { key: Key::new(&format!("n{namespace}"), &format!("a{at}")), ..none.clone() });
+            }
+        }
+        room.admit(none);
+        assert_eq!((room.held(), room.count(Over::Total), room.spaces.len()), (0, 0, 0), "{kind:?}");
+    }
+    assert_eq!(account.lock().held(), (0, 0), "nothing is left behind");
+}
+
+/// Who has filled what all kinds share has room for little in a kind of which little is kept, and none for more.
+#[test]
+fn each_kind_has_a_floor_and_what_another_kind_leaves_is_for_those_that_wait() {
+    let wide = json!({"a": (0..6_000).map(|_| json!({"b": 1})).collect::<Vec<_>>()});
+    let (mut rooms, account) = sharing();
+    for namespace in ["n", "m"] {
+        for (kind, room) in &mut rooms[..5] {
+            let large = of_kind(*kind, &wide);
+            assert!((0..100).any(|at| over_at(room, &large, (namespace, &format!("a{at}"))).is_some()), "{kind:?}");
+        }
+    }
+    assert!(!account.lock().has_room("n", 0), "it has more than is left for all others");
+    let (kind, last) = &mut rooms[5];
+    let (large, usual) = (of_kind(*kind, &wide), of_kind(*kind, &json!({"image": "x"})));
+    assert_eq!(over_at(last, &usual, ("n", "small")), None, "the floor of the kind");
+    assert_eq!(over_at(last, &large, ("n", "large")), Some(Over::Total));
+    assert_eq!(over_at(last, &large, ("other", "a")), None, "whoever has taken less");
+    let before = last.made();
+    // What is not kept makes no room.
+    let nobodys = Change { key: Key::new("n", "a99"), now: None, ..of_kind(Kind::Agent, &json!({})) };
+    let (_, again) = rooms[0].1.admit(nobodys);
+    assert!(!again);
+    assert_eq!(rooms[5].1.made(), before);
+    for at in 0..100 {
+        let leaves = Change { key: Key::new("n", &format!("a{at}")), now: None, ..of_kind(Kind::Agent, &json!({})) };
+        rooms[0].1.admit(leaves);
+    }
+    let (_, last) = &mut rooms[5];
+    assert!(last.made()[0] == before[0] && last.made()[1] > before[1], "{:?} {before:?}", last.made());
+    assert_eq!(over_at(last, &large, ("n", "large")), None);
+    assert_eq!(last.made()[1], 0, "nobody of the kind waits any more");
 }
 
 /// An object of that kind of an Agent; of the fields that a manager of ours has applied so many bytes are written down.

@@ -114,6 +114,33 @@ async fn room_that_one_namespace_leaves_is_for_the_watches_of_the_others() {
     assert!(one.reads_anew() && other.reads_anew());
 }
 
+/// What all kinds share is left by any of them, and is for the watches of those of which somebody waits for it.
+#[tokio::test(start_paused = true)]
+async fn room_that_one_kind_leaves_is_for_the_watches_of_the_others() {
+    let account = Arc::<Mutex<Account>>::default();
+    let kinds = [Kind::Agent, Kind::AgentBuild, Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
+    let room = || Arc::new(Mutex::new(Room::sharing(account.clone())));
+    let mut outlets = kinds.map(|_| outlet(&room(), 0));
+    let wide = json!({"a": (0..6_000).map(|_| json!({"b": 1})).collect::<Vec<_>>()});
+    let large = |kind: Kind| {
+        let metadata = json!({"namespace": "n", "name": "a0", "uid": "a", "resourceVersion": "1"});
+        change(kind, json!({"metadata": metadata, "spec": wide}))
+    };
+    for (kind, outlet) in kinds.into_iter().zip(&mut outlets) {
+        let first = large(kind);
+        let mut all =
+            (0..100).map(|at| Change { key: crate::store::Key::new("n", &format!("a{at}")), ..first.clone() });
+        let left_out = |one: Change| outlet.admitted(one).now.is_some_and(|now| now.what.over().is_some());
+        assert!(all.any(left_out), "{kind:?}: there is a bound");
+    }
+    assert!(outlets.iter_mut().all(|outlet| !outlet.reads_anew()), "nobody has left room");
+    outlets[1].admitted(gone(large(Kind::AgentBuild)));
+    let read: Vec<_> = outlets.iter_mut().map(Outlet::reads_anew).collect();
+    // Of Agents as many are kept as of one kind may be, whatever the others take.
+    assert_eq!(read, [false, true, true, true, true]);
+    assert!(outlets.iter_mut().all(|outlet| !outlet.reads_anew()), "once");
+}
+
 mod faults;
 mod protocol;
 mod readers;

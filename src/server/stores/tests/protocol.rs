@@ -72,10 +72,14 @@ fn object(name: &str, version: u64) -> Value {
 fn line((kind, name, version): &(&str, &str, u64)) -> String {
     let object = match *kind {
         "ERROR" => json!({"kind": "Status", "code": version, "message": name, "reason": "Gone", "status": "Failure"}),
+        UNREADABLE => return format!("{}\n", json!({"type": "MODIFIED", "object": {"metadata": version}})),
         _ => object(name, *version),
     };
     format!("{}\n", json!({"type": kind, "object": object}))
 }
+
+/// The type of an event whose object is none.
+const UNREADABLE: &str = "UNREADABLE";
 
 /// A body that says `text` after so many seconds, and ends.
 fn after(seconds: u64, text: String) -> UnsyncBoxBody<Bytes, Infallible> {
@@ -287,6 +291,23 @@ async fn failures_change_nothing_and_the_watch_goes_on_where_it_stopped() {
     assert!(notes[5].starts_with("failed: "), "{notes:?}");
     assert_eq!(notes[6..], ["recovered", "+a@41"]);
     assert!(asked[4].contains("resourceVersion=40"), "the bookmark counts: {asked:?}");
+}
+
+/// The server would say it again and again, and nothing that came since would be heard of.
+#[tokio::test(start_paused = true)]
+async fn after_an_event_that_cannot_be_decoded_everything_is_read_again() {
+    let script = vec![
+        Answer::Page(&[("a", 1)], 5, false),
+        Answer::Events(&[(UNREADABLE, "b", 6), ("ADDED", "c", 7)]),
+        Answer::Page(&[("a", 1), ("b", 8)], 9, false),
+        Answer::Stuck(&[("ADDED", "d", 10)]),
+    ];
+    let (notes, asked) = notes(script, 7).await;
+    assert_eq!(notes[..2], ["+a@1", "listed"]);
+    assert!(notes[2].starts_with("failed: "), "{notes:?}");
+    assert_eq!(notes[3..], ["+a@1", "+b@8", "recovered", "+d@10"]);
+    assert!(asked[2].contains("limit=2") && !asked[2].contains("watch=true"), "{asked:?}");
+    assert!(asked[3].contains("resourceVersion=9"), "{asked:?}");
 }
 
 /// What is built of an object may take a hundred times its text: of a page one is built after the other.

@@ -124,9 +124,7 @@ impl Texts {
         let slot = space.slots.entry(name.clone()).or_default();
         self.waiting -= slot.drop_text();
         (slot.seen, slot.own) = (slim, own);
-        if own && keys::WATCHED_CONFIG_MAPS.contains(&&**name) && seen.size <= TEXT {
-            slot.template = Some(Arc::clone(&seen.data));
-        }
+        slot.take_template(name, seen);
         slot.refresh(name);
         if slot.wants && seen.size <= TEXT && self.waiting + seen.size <= WAITING {
             slot.text = Some(Arc::clone(&seen.data));
@@ -329,11 +327,7 @@ impl Texts {
     /// The ConfigMaps of our own namespace that serve as templates of others.
     pub(super) fn templates(&self) -> BTreeMap<String, ConfigMapInput> {
         let slots = self.spaces.get(&self.own).into_iter().flat_map(|space| &space.slots);
-        let input = |(name, slot): (&Arc<str>, &Slot)| {
-            let data = BTreeMap::clone(slot.template.as_ref()?);
-            let (is_defaults, kept) = (slot.seen.is_defaults, slot.seen.is_as_written());
-            Some((name.to_string(), ConfigMapInput { is_defaults, kept, data, ..ConfigMapInput::default() }))
-        };
+        let input = |(name, slot): (&Arc<str>, &Slot)| Some((name.to_string(), slot.as_template(name)?));
         slots.filter_map(input).collect()
     }
 
@@ -386,7 +380,7 @@ fn count(over: &mut BTreeMap<Bound, usize>, bound: Bound, more: bool) {
 pub(super) fn read(key: &Key, content: &Content, own: &str, data: &Data) -> Outcome {
     let config = content.configures.then(|| {
         let how = (content.is_defaults, content.kept);
-        Arc::new(reading::read(&key.name, how, data))
+        Arc::new(reading::read(&key.name, how, &content.joined(data)))
     });
     let entry = content.builds.then(|| slot::entry(key, content, own, data)).flatten();
     Outcome { config, entry }

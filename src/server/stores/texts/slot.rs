@@ -2,15 +2,18 @@
 //!
 //! In: the projection of the present content. Out: whether it is to be read, and what it said last.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::crowd::Crowded;
 use super::{Concerns, is_template};
 use crate::config::bounds::{Bound, Limits, Sort, TEXT};
+use crate::config::inputs::ConfigMapInput;
 use crate::config::reading::{self, Known, Read};
 use crate::domain::keys;
 use crate::pipelines::templates::{self, ConfigMapText, Entry};
+use crate::store::decode::wire::binary::Binary;
 use crate::store::{ConfigMapSeen, Key};
 
 /// `data` of a ConfigMap.
@@ -20,6 +23,7 @@ pub(in super::super) type Data = BTreeMap<String, String>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Content {
     pub(super) digest: Arc<str>,
+    pub(super) binary: Option<Arc<Binary>>,
     pub(super) is_defaults: bool,
     pub(super) is_step: bool,
     pub(super) kept: bool,
@@ -32,6 +36,17 @@ impl Content {
     pub(in super::super) fn is(&self, seen: &ConfigMapSeen) -> bool {
         self.digest == seen.digest && seen.size <= TEXT
     }
+
+    /// `data`, joined by what counts of `binaryData`.
+    pub(super) fn joined<'d>(&self, data: &'d Data) -> Cow<'d, Data> {
+        self.binary.as_deref().map_or(Cow::Borrowed(data), |binary| Cow::Owned(join(data, binary)))
+    }
+}
+
+fn join(data: &Data, binary: &Binary) -> Data {
+    let mut joined = data.clone();
+    joined.extend(binary.entries());
+    joined
 }
 
 /// What was read of one ConfigMap.
@@ -76,8 +91,8 @@ pub(super) struct Slot {
     pub(super) crowded: Crowded,
     /// The last content that was read, and what it said.
     read: Option<(Content, Outcome)>,
-    /// Its last text within the bounds, where it serves as a template of others.
-    pub(super) template: Option<Arc<Data>>,
+    /// Its last text within the bounds, where it serves as a template of others, joined by what counts of its `binaryData`.
+    template: Option<Arc<Data>>,
 }
 
 /// A content that turned out to be too much to keep.
@@ -114,6 +129,7 @@ impl Slot {
         let (concerns, kept) = (self.concerns(name), self.seen.is_as_written());
         Content {
             digest: self.seen.digest.clone(),
+            binary: self.seen.binary.clone(),
             is_defaults: self.seen.is_defaults,
             is_step: self.seen.is_step,
             kept,
@@ -140,6 +156,25 @@ impl Slot {
     /// The present content.
     pub(super) fn content(&self, name: &str) -> Content {
         self.content_of(name)
+    }
+
+    /// Takes note of the present content, `seen`, of one that others may go by.
+    pub(super) fn take_template(&mut self, name: &str, seen: &ConfigMapSeen) {
+        if self.own && keys::WATCHED_CONFIG_MAPS.contains(&name) && seen.size <= TEXT {
+            let joined = seen.binary.as_deref().map(|binary| Arc::new(join(&seen.data, binary)));
+            self.template = Some(joined.unwrap_or_else(|| Arc::clone(&seen.data)));
+        }
+    }
+
+    /// What others go by. Of one that is larger than is read, and was never anything else since this process sees it, nobody knows what it said before:
+    /// that is another thing than one that is not there.
+    pub(super) fn as_template(&self, name: &str) -> Option<ConfigMapInput> {
+        let Some(data) = &self.template else {
+            let is_large = self.own && keys::WATCHED_CONFIG_MAPS.contains(&name) && self.seen.size > TEXT;
+            return is_large.then(ConfigMapInput::too_large);
+        };
+        let (is_defaults, kept) = (self.seen.is_defaults, self.seen.is_as_written());
+        Some(ConfigMapInput { is_defaults, kept, data: BTreeMap::clone(data), ..ConfigMapInput::default() })
     }
 
     /// Lets go of the text; returns its size.

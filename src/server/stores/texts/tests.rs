@@ -157,6 +157,54 @@ fn one_that_holds_nothing_is_read_like_any_other() {
     assert!(texts.templates()["authproxy-routes"].data.is_empty());
 }
 
+/// At the start of a process nobody knows what it said before: that is another thing than one that is not there.
+#[test]
+fn a_template_that_was_always_too_large_is_not_taken_for_one_that_is_not_there() {
+    for name in keys::WATCHED_CONFIG_MAPS {
+        let mut texts = Texts::new("own".into());
+        let config_map = |namespace: &str, size: usize| {
+            let metadata = json!({"name": name, "namespace": namespace});
+            let object = json!({"metadata": metadata, "data": {"k": "x".repeat(size)}});
+            change_of(Kind::ConfigMap, &object.to_string()).unwrap()
+        };
+        assert!(texts.apply(&config_map("own", TEXT)).config, "the next snapshot is made because of it");
+        texts.apply(&config_map("team", TEXT));
+        let templates = texts.templates();
+        assert!(templates.len() == 1 && templates[name].is_too_large(), "{name}: {templates:?}");
+        texts.apply(&config_map("own", 1));
+        assert_eq!((texts.templates()[name].size(), texts.templates()[name].is_too_large()), (2, false));
+        texts.apply(&config_map("own", TEXT));
+        assert_eq!(texts.templates()[name].size(), 2, "the last one stays");
+        texts.apply(&gone(&config_map("own", 1)));
+        assert!(texts.templates().is_empty());
+    }
+}
+
+/// What kubectl takes for no text is told wherever settings would stand, and counts where a file is mounted.
+#[test]
+fn keys_of_binary_data_are_known() {
+    let (mut texts, mut now) = (Texts::new("own".into()), Duration::ZERO);
+    let config_map = |namespace: &str, name: &str, value: &str| {
+        let metadata = json!({"name": name, "namespace": namespace, "labels": {"kagenti.io/defaults": "true"}});
+        let object = json!({"metadata": metadata, "data": {"a": "x"}, "binaryData": {"config.yaml": value}});
+        change_of(Kind::ConfigMap, &object.to_string()).unwrap()
+    };
+    for name in ["authbridge-runtime-config", "d"] {
+        texts.apply(&config_map("team", name, "//4="));
+        assert_eq!(read_all(&mut texts, &mut now, |_| None), 1);
+        let known = texts.known("team").remove(name).unwrap();
+        let config = known.read.as_ref().and_then(|read| read.config.clone()).unwrap();
+        assert!(config.unwrap_err().1.contains("binaryData"), "{name}");
+        texts.apply(&config_map("team", name, "//8="));
+        assert_eq!(read_all(&mut texts, &mut now, |_| None), 1);
+        assert_ne!(texts.known("team")[name].digest, known.digest);
+    }
+    texts.apply(&config_map("own", "authbridge-runtime-config", "//4="));
+    let templates = texts.templates();
+    let data = &templates["authbridge-runtime-config"].data;
+    assert!(data["a"] == "x" && crate::store::decode::wire::binary::has(data, "config.yaml"), "{data:?}");
+}
+
 /// Namespaces that leave room leave it to all others: to whoever has waited longest, and to as many as there is room for.
 #[test]
 fn what_had_no_room_beside_all_other_namespaces_is_read_once_they_leave_some() {

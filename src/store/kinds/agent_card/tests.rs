@@ -84,3 +84,26 @@ fn an_object_of_a_megabyte_is_kept_in_a_few_kilobytes() {
     let texts = [seen.refresh.as_deref(), seen.spec.sync_period.as_deref()];
     assert!(texts.into_iter().flatten().all(|text| text.len() <= LONGEST));
 }
+
+/// What the Go operator left on a card comes off when the card is deleted, whatever others have written beside it.
+#[test]
+fn of_a_card_over_a_bound_that_is_being_deleted_the_finalizers_are_kept_where_they_are_few() {
+    let owner =
+        |at: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x".repeat(100), "uid": format!("{at}")});
+    let mut many = object();
+    many["metadata"]["ownerReferences"] = (0..200).map(owner).collect();
+    let living = card(&many);
+    assert_eq!((living.over, living.finalizers.len(), living.owners.len()), (Some(Over::Size), 0, 0));
+    many["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
+    let ending = card(&many);
+    assert!(ending.over == Some(Over::Size) && ending.owners.is_empty() && ending.deleting);
+    assert_eq!(ending.finalizers.iter().map(|name| &**name).collect::<Vec<_>>(), ["agentcard.kagenti.dev/finalizer"]);
+    assert_eq!(ending.slim(Over::Count).finalizers, ending.finalizers);
+    // The whole list or none: by its place in the list one comes off.
+    let names: Vec<_> = (0..20).map(|at| format!("{}/{at}", "n".repeat(20))).collect();
+    many["metadata"]["finalizers"] = json!(names);
+    assert!(card(&many).finalizers.is_empty());
+    many["metadata"]["ownerReferences"] = json!([]);
+    let read = card(&many);
+    assert_eq!((read.over, read.finalizers.len(), read.slim(Over::Total).finalizers.len()), (None, 20, 0));
+}

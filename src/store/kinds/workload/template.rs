@@ -1,7 +1,8 @@
 //! What is kept of a Pod template: the part that decides whether and how its Pods are injected.
 //!
-//! In: a template as decoded. Out: [`TemplateSeen`], and from it the template as admission reads it. Promise: a few hundred bytes, whatever
-//! the template's size; a member that does not decide is not kept, so a change of it alters nothing.
+//! In: a template as decoded. Out: [`TemplateSeen`], and from it the template as admission reads it. Promises: a few hundred bytes, whatever
+//! the template's size; a member that does not decide is not kept, so a change of it alters nothing; what admission says of it, it says of the whole
+//! template, unless that is refused for what is not kept: ports, volumes, users, arguments and resources of containers, and node affinity.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::domain::keys;
-use crate::store::decode::wire::{Spec, Template};
+use crate::store::decode::wire::{Container, Spec, Template};
 
 /// Keys and values, in order: what a map of two entries costs, rather than a tree's node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -114,16 +115,27 @@ pub(super) fn reduced(template: &Template) -> TemplateSeen {
     fn of_template(key: &str) -> bool {
         keys::is_of_template(key) || key == keys::LABEL_POD_TEMPLATE_HASH
     }
-    let metadata = template.metadata.as_ref();
-    let of_signer = |key: &str| of_template(key) || keys::is_of_signer(key);
-    let mut inits = template.spec.iter().filter_map(|spec| spec.init_containers.as_ref()).flatten();
-    let signer = inits.find(|one| one.name == keys::CONTAINER_SIGNER);
+    // A Pod that says it is a mirror is left alone, whatever else is on it.
+    fn of_copy(key: &str) -> bool {
+        of_template(key) || keys::is_of_signer(key) || key == keys::ANNOTATION_MIRROR
+    }
+    fn of_pod(key: &str) -> bool {
+        of_copy(key) && key != keys::ANNOTATION_STATUS
+    }
+    let (metadata, spec) = (template.metadata.as_ref(), template.spec.as_deref());
+    let inits = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+    let regular = spec.and_then(|spec| spec.containers.as_deref()).unwrap_or_default();
+    let signer = inits.iter().find(|one| one.name == keys::CONTAINER_SIGNER);
+    // The record of our parts says of a template without any what anybody who may write an annotation wants: admission takes nothing back by it
+    // either, in the Pods.
+    let is_copy = regular.iter().chain(inits).any(|one| keys::OUR_CONTAINERS.contains(&one.name.as_str()));
+    let kept: fn(&str) -> bool = if is_copy { of_copy } else { of_pod };
     TemplateSeen {
         labels: Pairs::of(metadata.and_then(|metadata| metadata.labels.as_ref()), of_template),
-        annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), of_signer),
+        annotations: Pairs::of(metadata.and_then(|metadata| metadata.annotations.as_ref()), kept),
         signs: signer.is_some(),
-        signer_stays: signer.is_some_and(|signer| signer.restart_policy.as_deref() == Some("Always")),
-        spec: pod_spec(template.spec.as_deref()),
+        signer_stays: signer.is_some_and(|signer| signer.restart_policy.as_deref() == Some(STAYS)),
+        spec: pod_spec(spec),
     }
 }
 
@@ -140,7 +152,9 @@ struct Deciding<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     os: Option<Called<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    containers: Option<Vec<Called<'a>>>,
+    containers: Option<Vec<Part<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    init_containers: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restart_policy: Option<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -153,9 +167,38 @@ struct Called<'a> {
     name: &'a str,
 }
 
+/// A container as far as it decides.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    name: &'a str,
+    /// Of init containers, where it lets them stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_policy: Option<&'static str>,
+    /// The variables that it sets itself and that it would get from us, where it stays: nothing else gets any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    env: Vec<Called<'static>>,
+}
+
+impl<'a> Part<'a> {
+    fn regular(container: &'a Container) -> Self {
+        let env = container.env.names().map(|name| Called { name }).collect();
+        Self { name: short(&container.name), restart_policy: None, env }
+    }
+
+    fn init(container: &'a Container) -> Self {
+        match container.restart_policy.as_deref() {
+            Some(STAYS) => Self { restart_policy: Some(STAYS), ..Self::regular(container) },
+            _ => Self { name: short(&container.name), restart_policy: None, env: Vec::new() },
+        }
+    }
+}
+
+/// The restart policy of init containers that stay, and the usual one of Pods.
+const STAYS: &str = "Always";
 /// The labels of nodes by which admission tells on which system a Pod runs.
 const SYSTEM_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
-/// Containers whose names are kept: one more than a Pod that is injected may have.
+/// Containers that are kept, init containers included: one more than a Pod that is injected may have.
 const CONTAINERS: usize = keys::CONTAINERS_MOST + 1;
 /// Bytes that are kept of a name: one more than any may have, so that what is too long stays no name.
 const NAME: usize = 254;
@@ -167,17 +210,17 @@ fn short(text: &str) -> &str {
 /// It is written at every event of a workload: without a tree between.
 fn pod_spec(spec: Option<&Spec>) -> Arc<str> {
     let Some(spec) = spec else { return "{}".into() };
+    let inits = spec.init_containers.as_deref().unwrap_or_default();
+    let room = CONTAINERS.saturating_sub(spec.containers.as_ref().map_or(0, Vec::len));
     let deciding = Deciding {
         service_account_name: spec.service_account_name.as_deref().map(short),
         service_account: spec.service_account.as_deref().map(short),
         host_network: spec.host_network,
         os: spec.os.as_ref().map(|os| Called { name: short(&os.name) }),
-        containers: spec
-            .containers
-            .as_ref()
-            .map(|all| all.iter().take(CONTAINERS).map(|one| Called { name: short(&one.name) }).collect()),
+        containers: spec.containers.as_ref().map(|all| all.iter().take(CONTAINERS).map(Part::regular).collect()),
+        init_containers: inits.iter().take(room).map(Part::init).collect(),
         // What is usual is what an absent one means.
-        restart_policy: spec.restart_policy.as_deref().filter(|policy| *policy != "Always").map(short),
+        restart_policy: spec.restart_policy.as_deref().filter(|policy| *policy != STAYS).map(short),
         node_selector: systems(spec.node_selector.as_ref()),
     };
     serde_json::to_string(&deciding).expect("texts, a truth value and a map of texts can be written as JSON").into()
