@@ -26,6 +26,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::future::{Either, select};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
@@ -46,7 +47,8 @@ use plan::Moment;
 
 /// Field manager of the Lease.
 const MANAGER: &str = "drawbridge/leader";
-/// How long a graceful end waits for writes under way before it gives the Lease away; one that takes longer keeps it until it runs out.
+/// How long a graceful end waits for the answer to a write of the Lease, and then for other writes under way, before it gives the Lease away; one that
+/// takes longer keeps it until it runs out.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// What the rest of the process knows of leadership. Clones share it.
@@ -179,19 +181,25 @@ impl Candidacy {
         let (known, mut events) = named(self.api.clone(), keys::LEASE, "Lease", &self.watching);
         let mut stop = pin!(stop);
         let mut input = Input::Time;
-        loop {
+        let last = loop {
             let (wake, request) = self.step(input);
             input = match request {
-                Some(request) => tokio::select! {
-                    answer = self.send(request, &known) => answer,
-                    () = &mut stop => break,
+                Some(request) => match select(pin!(self.send(request, &known)), &mut stop).await {
+                    Either::Left((answer, _)) => answer,
+                    // It is stored all the same, perhaps, and then what is handed over has to be of that version.
+                    Either::Right(((), sending)) => break tokio::time::timeout(DRAIN, sending).await.ok(),
                 },
                 None => tokio::select! {
                     event = events.next() => Input::Seen(event.flatten().map(Box::new)),
                     () = tokio::time::sleep_until(self.base + wake) => Input::Time,
-                    () = &mut stop => break,
+                    () = &mut stop => break None,
                 },
             };
+        };
+        if let Some(answer) = last {
+            // It is taken note of, and nothing else comes of it: this process ends.
+            let now = self.now();
+            drop(self.machine.step(answer, now));
         }
         self.hand_over().await;
     }
@@ -288,9 +296,10 @@ impl Candidacy {
 
     /// Stops writing, waits for what is under way, and empties the holder, so that another replica takes over at once.
     async fn hand_over(mut self) {
-        let Some(mut resignation) = self.machine.resign() else { return };
+        let resignation = self.machine.resign();
         self.fence.close();
-        self.terms.send_replace(None);
+        self.terms.send_if_modified(|term| term.take().is_some());
+        let Some(mut resignation) = resignation else { return };
         if !self.fence.drained(DRAIN).await {
             tracing::warn!("a write is still under way: the Lease is left to run out instead of being handed over");
             return;

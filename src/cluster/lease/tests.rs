@@ -129,6 +129,46 @@ async fn a_graceful_end_hands_over_at_once_and_a_kill_within_the_lease() {
     three.abort();
 }
 
+/// A client of the server for which a renewal is done at once, and answered late.
+fn slow(server: &Server, by: Duration) -> Client {
+    let client = server.client();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let client = client.clone();
+        async move {
+            let renews = *request.method() == http::Method::PUT;
+            let answer = client.send(request).await;
+            if renews {
+                tokio::time::sleep(by).await;
+            }
+            answer
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// Where the API server is slow a renewal is often under way; it counts, though the process that sent it ends meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_under_way_does_not_keep_the_lease_from_being_handed_over() {
+    let server = Server::new("Lease");
+    let (first, one) = candidacy(slow(&server, Duration::from_millis(400)), "ns", "one", Times::default());
+    let (second, two) = candidacy(server.client(), "ns", "two", Times::default());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let one = tokio::spawn(one.run(async move { drop(stopped.await) }));
+    becomes(&first, true).await;
+    let two = tokio::spawn(two.run(std::future::pending()));
+    tokio::time::sleep(s(20)).await;
+    drop(server.asked());
+    while !server.asked().iter().any(|(_, asked)| asked.starts_with("PUT ")) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.send(()).unwrap();
+    let took = becomes(&second, true).await;
+    assert!(took <= s(1), "handed over after {took:?}");
+    one.await.unwrap();
+    assert!(!first.leads());
+    two.abort();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deleted_lease_is_made_again_by_its_holder_only() {
     let server = Server::new("Lease");

@@ -1,12 +1,16 @@
 //! Certificates from mounted files (`--webhook-cert-path`, `-name`, `-key`).
 //!
 //! In: two files, read again and again. Out: pairs in the resolver. Promises: a missing or bad pair at start is an
-//! error; afterwards the last good pair is served until a better one is there and valid; the two halves always belong together;
-//! a new pair is in use within a quarter of a second.
+//! error; one that is not valid yet or no longer is not served while nothing is; afterwards the last good pair is served until a
+//! better one is there and valid; the two halves always belong together; a new pair is in use within a quarter of a second.
+//!
+//! Nobody here reads the webhook configurations, so that a first pair for another name than the Service's is served, with a
+//! word of warning: they may call by URL. It takes no pair's place that is for that name.
 //!
 //! New content counts once two readings in a row agree ([`super::polled`]), so that a writer who is not atomic is not
 //! caught half-way, even between two certificates of a chain.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -20,7 +24,7 @@ use super::metrics::Part;
 use super::pair::{Pair, PairError};
 use super::polled::{POLL, Polled};
 use super::resolver::Resolver;
-use super::root::{Millis, Root};
+use super::root::Millis;
 use crate::server::shutdown::{Phase, Shutdown};
 
 /// Why the files cannot be used.
@@ -60,11 +64,13 @@ pub struct Files {
     key: PathBuf,
     resolver: Arc<Resolver>,
     context: Context,
-    /// The reading that is being served.
+    /// The reading that is being served, if any.
     files: Polled<Reading>,
-    /// A good reading that is not valid before that moment.
-    early: Option<(Millis, Reading)>,
-    leaf: Root,
+    served: Option<Pair>,
+    /// A pair that nobody would accept now, and the reading it is from.
+    waiting: Option<(Pair, Reading)>,
+    /// The name under which the API server calls, where it is known.
+    host: Option<String>,
     announcements: Announcements,
 }
 
@@ -75,7 +81,7 @@ impl fmt::Debug for Files {
 }
 
 impl Files {
-    /// Reads the pair and serves it.
+    /// Reads the pair and serves it, unless nobody would accept it by its dates: then it waits, as the process does for readiness.
     ///
     /// # Errors
     /// When a file is missing or the pair cannot be served: the process should not start.
@@ -90,24 +96,53 @@ impl Files {
             std::fs::read(path).map_err(|error| FilesError::Read { path: path.display().to_string(), error })
         };
         context.metrics.read();
-        let served = Reading { certificate: read(&certificate)?, key: read(&key)? };
-        let pair = Pair::read(&served.certificate, &served.key).map_err(|error| FilesError::Pair {
+        let reading = Reading { certificate: read(&certificate)?, key: read(&key)? };
+        let pair = Pair::read(&reading.certificate, &reading.key).map_err(|error| FilesError::Pair {
             certificate: certificate.display().to_string(),
             key: key.display().to_string(),
             error,
         })?;
-        resolver.store(&pair, Vec::new());
-        context.metrics.in_use(Part::Provided, &pair.leaf);
-        Ok(Files {
+        let mut files = Files {
             certificate,
             key,
             resolver,
             context,
-            files: Polled::new(served),
-            early: None,
-            leaf: pair.leaf,
+            files: Polled::unused(),
+            served: None,
+            waiting: None,
+            host: None,
             announcements: Announcements::default(),
-        })
+        };
+        // Else the first readings of `run` judge it, and tell.
+        if pair.unfit(None, &files.names(), files.context.now()).is_none() {
+            files.put(pair, reading);
+        }
+        Ok(files)
+    }
+
+    /// For the API server that calls this Service (name, namespace): a pair for its name is replaced by no other.
+    #[must_use]
+    pub fn dialled_as(mut self, (service, namespace): (&str, &str)) -> Files {
+        self.host = Some(format!("{service}.{namespace}.svc"));
+        self.served.iter().for_each(|served| self.compare(served));
+        self
+    }
+
+    /// Tells when a pair that is served is not for the Service.
+    fn compare(&self, pair: &Pair) {
+        if let Some(name) = self.host.as_ref().filter(|name| !pair.is_for(name)) {
+            tracing::warn!(
+                name,
+                certificate = %self.certificate.display(),
+                "the certificate is not valid for the name under which the API server calls the webhook's Service \
+                 (subjectAltName): it refuses it, unless the webhook configurations call by a URL that the certificate is for"
+            );
+        }
+    }
+
+    /// The names that a new pair must not lose. A first pair is taken as it is.
+    fn names(&self) -> BTreeSet<String> {
+        self.served.iter().flat_map(|_| self.host.clone()).collect()
     }
 
     /// Follows the files until the process closes.
@@ -127,17 +162,22 @@ impl Files {
 
     /// Judges one reading.
     fn take(&mut self, reading: Result<Reading, String>, now: Millis) {
-        if let Some(threshold) = self.announcements.next(&self.leaf, now) {
-            let about = context::configuration("MutatingWebhookConfiguration", None);
-            self.context.expiring(Part::Provided, about, &self.leaf, threshold);
-        }
-        if let Some((_, early)) = self.early.take_if(|(from, _)| *from <= now)
-            && reading.as_ref().is_ok_and(|reading| *reading == early)
+        // One that is not served because it has expired is told of, too.
+        let leaf = self.served.as_ref().or(self.waiting.as_ref().map(|(pair, _)| pair)).map(|pair| pair.leaf);
+        if let Some(leaf) = leaf
+            && let Some(threshold) = self.announcements.next(&leaf, now)
         {
-            return self.judge(Ok(early), now);
+            let about = context::configuration("MutatingWebhookConfiguration", None);
+            self.context.expiring(Part::Provided, about, &leaf, threshold);
+        }
+        let (names, served) = (self.names(), self.served.as_ref());
+        if let Some((pair, waited)) = self.waiting.take_if(|(pair, _)| pair.unfit(served, &names, now).is_none())
+            && reading.as_ref().is_ok_and(|reading| *reading == waited)
+        {
+            return self.put(pair, waited);
         }
         let Some(reading) = self.files.settled(reading) else { return };
-        self.early = None;
+        self.waiting = None;
         self.context.metrics.read();
         self.judge(reading, now);
     }
@@ -145,30 +185,44 @@ impl Files {
     fn judge(&mut self, reading: Result<Reading, String>, now: Millis) {
         if let Err(error) = reading.and_then(|reading| self.serve(reading, now).map_err(|error| error.to_string())) {
             self.context.metrics.read_failed();
-            tracing::warn!(
-                error,
-                certificate = %self.certificate.display(),
-                key = %self.key.display(),
-                "the changed certificate files cannot be used; serving the last good pair"
-            );
+            let (certificate, key) = (self.certificate.display(), self.key.display());
+            if self.served.is_some() {
+                tracing::warn!(
+                    error,
+                    %certificate,
+                    %key,
+                    "the changed certificate files cannot be used; serving the last good pair"
+                );
+            } else {
+                tracing::warn!(
+                    error,
+                    %certificate,
+                    %key,
+                    "the certificate files cannot be used, and there was no good pair before: nothing is served, and this replica \
+                     stays unready until they hold one (where the dates are in order, compare the clocks of the nodes)"
+                );
+            }
         }
     }
 
     fn serve(&mut self, reading: Reading, now: Millis) -> Result<(), PairError> {
         let pair = Pair::read(&reading.certificate, &reading.key)?;
-        if pair.leaf.expired(now) && !self.leaf.expired(now) {
-            return Err(PairError::Expired);
+        if let Some(error) = pair.unfit(self.served.as_ref(), &self.names(), now) {
+            self.waiting = Some((pair, reading));
+            return Err(error);
         }
-        if now < pair.leaf.not_before && self.leaf.valid(now) {
-            self.early = Some((pair.leaf.not_before.min(self.leaf.not_after), reading));
-            return Err(PairError::Early);
-        }
+        self.put(pair, reading);
+        Ok(())
+    }
+
+    /// Serves the pair.
+    fn put(&mut self, pair: Pair, reading: Reading) {
         self.resolver.store(&pair, Vec::new());
         self.context.metrics.in_use(Part::Provided, &pair.leaf);
         tracing::info!(certificate = %pair.leaf.fingerprint, "serving a new certificate from files");
-        self.leaf = pair.leaf;
+        self.compare(&pair);
+        self.served = Some(pair);
         self.files.accept(reading);
-        Ok(())
     }
 }
 

@@ -1,13 +1,16 @@
 //! A certificate chain and its private key, ready to be served.
 //!
-//! In: PEM bytes from a file or a Secret. Out: [`Pair`], or a [`PairError`] that says which of the two is wrong.
-//! Promises: the key belongs to the first certificate, every section of the PEM was complete, chains of several
-//! certificates are kept in order. Nothing of the key is ever printed.
+//! In: PEM bytes from a file or a Secret. Out: [`Pair`], or a [`PairError`] that says which of the two is wrong, or why
+//! it would serve callers worse than what they get now. Promises: the key belongs to the first certificate, every section of
+//! the PEM was complete, chains of several certificates are kept in order. Nothing of the key is ever printed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rustls::client::verify_server_name;
 use rustls::pki_types::pem::{self, PemObject as _};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 
@@ -48,12 +51,15 @@ pub enum PairError {
         "the private key is of no kind that is served with: RSA from 2048 bits, ECDSA P-256, P-384 or P-521, Ed25519 ({0})"
     )]
     Unusable(rustls::Error),
-    /// The pair has expired while the one that is being served has not.
-    #[error("the new certificate has already expired, and the one being served has not")]
+    /// The pair has expired, and nothing is served or what has not.
+    #[error("the certificate has already expired by this machine's clock")]
     Expired,
-    /// The pair is not valid yet while the one that is being served is.
-    #[error("the new certificate is not valid yet, and the one being served is; it is taken into use once it is valid")]
+    /// The pair is not valid yet, and nothing is served or what is.
+    #[error("the certificate is not valid yet by this machine's clock; it is taken into use once it is")]
     Early,
+    /// The certificate is for other names than the one that callers ask for.
+    #[error("the certificate is not valid for {0}, the name under which the API server calls (subjectAltName)")]
+    Name(String),
 }
 
 /// The longest name of a section that is repeated, in characters: longer than any that is in use.
@@ -128,6 +134,33 @@ impl Pair {
         }
         let certified = CertifiedKey::new(chain, key);
         Ok(Pair { certified: Arc::new(certified), leaf })
+    }
+
+    /// Why it is not to be served now: nobody would accept it, while what is served is accepted, or while nothing is served: a
+    /// replica that is ready with it would take the place of one that still serves a good pair. `names`: those under which
+    /// callers ask, as far as they are known.
+    pub(super) fn unfit(&self, served: Option<&Pair>, names: &BTreeSet<String>, now: Millis) -> Option<PairError> {
+        let leaf = served.map(|served| served.leaf);
+        if self.leaf.expired(now) && leaf.is_none_or(|leaf| !leaf.expired(now)) {
+            return Some(PairError::Expired);
+        }
+        if now < self.leaf.not_before && leaf.is_none_or(|leaf| leaf.valid(now)) {
+            return Some(PairError::Early);
+        }
+        let lost = match served {
+            // Some of the callers are better than none.
+            None if names.iter().any(|name| self.is_for(name)) => None,
+            None => names.first(),
+            Some(served) => names.iter().find(|name| served.is_for(name) && !self.is_for(name)),
+        };
+        lost.map(|name| PairError::Name(name.clone()))
+    }
+
+    /// Whether who asks for `name` accepts the certificate for it; also where it cannot be told.
+    pub(super) fn is_for(&self, name: &str) -> bool {
+        let parsed = self.certified.cert.first().and_then(|first| ParsedCertificate::try_from(first).ok());
+        let (Some(certificate), Ok(name)) = (parsed, ServerName::try_from(name)) else { return true };
+        verify_server_name(&certificate, &name).is_ok()
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) const POLL: Duration = Duration::from_millis(100);
 
 /// One content, followed.
 pub(super) struct Polled<T> {
-    in_use: T,
+    in_use: Option<T>,
     /// The last reading that differed, and whether it has been handed out.
     candidate: Option<(Result<T, String>, bool)>,
 }
@@ -18,12 +18,17 @@ pub(super) struct Polled<T> {
 impl<T: Clone + PartialEq> Polled<T> {
     /// Follows from `in_use` on.
     pub(super) fn new(in_use: T) -> Polled<T> {
-        Polled { in_use, candidate: None }
+        Polled { in_use: Some(in_use), candidate: None }
+    }
+
+    /// Follows while nothing is in use: the first content, too, is one to be judged.
+    pub(super) fn unused() -> Polled<T> {
+        Polled { in_use: None, candidate: None }
     }
 
     /// Takes in a reading; gives a new content, or a new reason why there is none, to be judged now.
     pub(super) fn settled(&mut self, reading: Result<T, String>) -> Option<Result<T, String>> {
-        if reading.as_ref().is_ok_and(|reading| *reading == self.in_use) {
+        if reading.as_ref().is_ok_and(|reading| self.in_use.as_ref() == Some(reading)) {
             self.candidate = None;
             return None;
         }
@@ -38,7 +43,7 @@ impl<T: Clone + PartialEq> Polled<T> {
 
     /// The content was taken into use.
     pub(super) fn accept(&mut self, content: T) {
-        self.in_use = content;
+        self.in_use = Some(content);
         self.candidate = None;
     }
 }

@@ -112,7 +112,8 @@ async fn mend_03_a_secret_of_cert_manager_that_went_back_is_served_as_it_is() {
     let (server, watching, resolver) = (Server::new("Secret"), Watching::default(), Resolver::new());
     let issued = [(); 2].map(|()| {
         let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let host = format!("{}.{NAMESPACE}.svc", keys::SERVICE_WEBHOOK);
+        let leaf = CertificateParams::new(vec![host]).unwrap().self_signed(&key).unwrap();
         let data = json!({"tls.crt": STANDARD.encode(leaf.pem()), "tls.key": STANDARD.encode(key.serialize_pem())});
         (json!({"apiVersion": "v1", "kind": "Secret", "data": data}), Fingerprint::of(leaf.der()))
     });

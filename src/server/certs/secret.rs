@@ -3,10 +3,13 @@
 //! In: one Secret, watched by name. Out: pairs in the resolver, and `ca.crt` to the publisher, unless a configuration
 //! asks cert-manager's injector to publish (annotation `cert-manager.io/inject-ca-from`). Promises: a new pair with a
 //! new `ca.crt` is served once every bundle holds that and it is valid, or when the old pair has expired; a Secret that is deleted,
-//! incomplete or unusable changes nothing but a log line and a counter. Without a certificate in `ca.crt` nothing is
+//! incomplete or unusable changes nothing but a log line and a counter. Unusable is also a pair that nobody would accept
+//! (`Pair::unfit`): one that is not valid yet or no longer, or is not for the name under which the configurations' entries
+//! call; the last good one is served on, and where there was none nothing is served. Without a certificate in `ca.crt` nothing is
 //! published, a new pair is served at once, and it is said once that others keep `caBundle`: readiness does not wait
 //! for what nobody here can know.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -77,6 +80,8 @@ pub struct CertManagerSecret {
     uid: Option<String>,
     served: Option<Provided>,
     candidate: Option<Provided>,
+    /// Why the candidate is not used, as it was said.
+    told: Option<String>,
     announcements: Announcements,
 }
 
@@ -98,8 +103,16 @@ impl CertManagerSecret {
         let service = (config.service.clone(), config.namespace.clone());
         let publisher = Publisher::new(client.clone(), service, context.clone()).by_agreement();
         let source = Source::new(client, &config.namespace, &publisher, resolver, context);
-        let announcements = Announcements::default();
-        (CertManagerSecret { source, config, uid: None, served: None, candidate: None, announcements }, publisher)
+        let source = CertManagerSecret {
+            source,
+            config,
+            uid: None,
+            served: None,
+            candidate: None,
+            told: None,
+            announcements: Announcements::default(),
+        };
+        (source, publisher)
     }
 
     /// Works until the process closes.
@@ -131,37 +144,74 @@ impl CertManagerSecret {
         };
         self.uid.clone_from(&secret.metadata.uid);
         self.source.context.metrics.read();
-        let now = self.source.context.now();
-        let provided = Provided::read(secret).and_then(|(provided, damaged)| {
-            for section in damaged {
-                tracing::warn!(
-                    %section,
-                    namespace = self.config.namespace,
-                    secret = self.config.name,
-                    "ca.crt in the Secret has a section that cannot be read; it is left out, and the others are used"
-                );
+        match Provided::read(secret) {
+            Ok((provided, damaged)) => {
+                for section in damaged {
+                    tracing::warn!(
+                        %section,
+                        namespace = self.config.namespace,
+                        secret = self.config.name,
+                        "ca.crt in the Secret has a section that cannot be read; it is left out, and the others are used"
+                    );
+                }
+                (self.candidate, self.told) = (Some(provided), None);
             }
-            let better = self.served.as_ref().is_some_and(|served| !served.pair.leaf.expired(now));
-            if provided.pair.leaf.expired(now) && better { Err(PairError::Expired) } else { Ok(provided) }
-        });
-        match provided {
-            Ok(provided) => self.candidate = Some(provided),
+            Err(error) => self.refuse(&error.to_string()),
+        }
+    }
+
+    /// Says that what the Secret holds is not used.
+    fn refuse(&self, error: &str) {
+        self.source.context.metrics.read_failed();
+        let (namespace, secret) = (&self.config.namespace, &self.config.name);
+        if self.served.is_some() {
+            tracing::warn!(
+                error,
+                namespace,
+                secret,
+                "the pair in the Secret (tls.crt, tls.key) cannot be used; serving the last good one"
+            );
+        } else {
+            tracing::warn!(
+                error,
+                namespace,
+                secret,
+                "the pair in the Secret (tls.crt, tls.key) cannot be used, and there was none before it: nothing is served, and a \
+                 replica of the webhook stays unready until the Secret holds a good one (where the dates are in order, compare the \
+                 clocks of the nodes)"
+            );
+        }
+    }
+
+    /// Whether the candidate is to be served now. Why it is not is said once.
+    fn accepted(&mut self, now: Millis) -> bool {
+        let Some(candidate) = &self.candidate else { return false };
+        let known = self.source.names();
+        let read = known.is_some();
+        let mut names = known.unwrap_or_default();
+        if names.is_empty() {
+            names.insert(format!("{}.{}.svc", self.config.service, self.config.namespace));
+        }
+        let trust = (&self.source.trust, self.config.settle);
+        match may_switch(self.served.as_ref(), candidate, trust, &names, now) {
+            Ok(may) => may,
+            // They may call by URL.
+            Err(PairError::Name(_)) if !read => false,
             Err(error) => {
-                self.source.context.metrics.read_failed();
-                tracing::warn!(
-                    %error,
-                    namespace = self.config.namespace,
-                    secret = self.config.name,
-                    "the pair in the Secret (tls.crt, tls.key) cannot be used; serving the last good one"
-                );
+                let error = error.to_string();
+                if self.told.as_deref() != Some(error.as_str()) {
+                    self.refuse(&error);
+                    self.told = Some(error);
+                }
+                false
             }
         }
     }
 
     fn turn(&mut self) {
         let now = self.source.observe();
-        if let Some(candidate) = &self.candidate
-            && may_switch(self.served.as_ref(), candidate, &self.source.trust, self.config.settle, now)
+        if self.accepted(now)
+            && let Some(candidate) = &self.candidate
         {
             if candidate.roots.is_empty() && self.served.as_ref().is_none_or(|served| !served.roots.is_empty()) {
                 tracing::warn!(
@@ -183,7 +233,8 @@ impl CertManagerSecret {
         }
         wanted.serving = self.served.as_ref().map(Provided::fingerprints);
         self.source.want(wanted);
-        let leaf: Option<Root> = self.served.as_ref().map(|served| served.pair.leaf);
+        // One that is not served because it has expired is told of, too.
+        let leaf: Option<Root> = self.served.as_ref().or(self.candidate.as_ref()).map(|provided| provided.pair.leaf);
         if let Some(leaf) = leaf
             && let Some(threshold) = self.announcements.next(&leaf, now)
         {
@@ -193,16 +244,23 @@ impl CertManagerSecret {
     }
 }
 
-/// Whether the candidate may be served now: there is nothing else, nothing better, or everyone trusts it.
-fn may_switch(served: Option<&Provided>, candidate: &Provided, trust: &Trust, settle: Millis, now: Millis) -> bool {
-    let Some(served) = served else { return true };
+/// Whether the candidate may be served now: there is nothing else, nothing better, or everyone trusts it (for the settling time);
+/// why not, where it is not fit to.
+fn may_switch(
+    served: Option<&Provided>,
+    candidate: &Provided,
+    (trust, settle): (&Trust, Millis),
+    names: &BTreeSet<String>,
+    now: Millis,
+) -> Result<bool, PairError> {
+    if let Some(error) = candidate.pair.unfit(served.map(|served| &served.pair), names, now) {
+        return Err(error);
+    }
+    let Some(served) = served else { return Ok(true) };
     let roots = candidate.fingerprints();
     let known = served.fingerprints();
-    let early = now < candidate.pair.leaf.not_before && served.pair.leaf.valid(now);
-    if early {
-        return false;
-    }
-    served.pair.leaf.expired(now) || roots.iter().all(|root| known.contains(root)) || trust.settled(&roots, settle, now)
+    let trusted = roots.iter().all(|root| known.contains(root)) || trust.settled(&roots, settle, now);
+    Ok(trusted || served.pair.leaf.expired(now))
 }
 
 #[cfg(test)]

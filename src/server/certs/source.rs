@@ -3,6 +3,7 @@
 //! In: the Secret's place, a publisher, the resolver. Out: the ways of both sources: what the webhook configurations
 //! hold goes in, the roots that must be trusted go out.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -54,6 +55,12 @@ impl Source {
         let now = self.context.now();
         self.trust.observe(&self.observed.borrow_and_update(), now);
         now
+    }
+
+    /// The names under which the configurations' entries call; `None` until they have been read.
+    pub(super) fn names(&self) -> Option<BTreeSet<String>> {
+        let observed = self.observed.borrow();
+        observed.synced.then(|| observed.names.clone())
     }
 
     /// Waits until the configurations hold something else.

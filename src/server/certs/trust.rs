@@ -15,6 +15,8 @@ pub struct Observed {
     pub synced: bool,
     /// The roots of each entry, over all configurations that exist.
     pub entries: Vec<BTreeSet<Fingerprint>>,
+    /// The names under which the entries call: what the certificate has to be valid for.
+    pub names: BTreeSet<String>,
 }
 
 /// The memory of observations.
@@ -75,7 +77,7 @@ mod tests {
 
     fn observed(entries: &[&[u8]]) -> Observed {
         let entries = entries.iter().map(|entry| entry.iter().copied().map(fingerprint).collect()).collect();
-        Observed { synced: true, entries }
+        Observed { synced: true, entries, names: BTreeSet::new() }
     }
 
     #[test]

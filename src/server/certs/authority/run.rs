@@ -58,8 +58,8 @@ pub struct SelfManagedConfig {
 }
 
 impl SelfManagedConfig {
-    /// The names of the leaf: the Service's, as the API server and people ask for it, this host's loopback, and the
-    /// further ones.
+    /// The names of the leaf: the Service's, this host's loopback, and the further ones. API servers ask for the first, whatever
+    /// the domain of the cluster; of the others people ask, and the one with a domain is for clusters that kept the usual one.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let (service, namespace) = (&self.service, &self.namespace);

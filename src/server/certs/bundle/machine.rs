@@ -275,11 +275,13 @@ impl Machine {
     }
 
     fn observation(&self) -> Observed {
-        let entries = self.states.iter().filter_map(|state| state.configuration.as_ref());
-        let entries = entries.flat_map(|configuration| &configuration.entries);
+        let configurations = self.states.iter().filter_map(|state| state.configuration.as_ref());
+        let entries: Vec<_> = configurations.flat_map(|configuration| &configuration.entries).collect();
         Observed {
             synced: self.states.iter().all(|state| state.read),
+            names: entries.iter().filter_map(|entry| entry.host.clone()).collect(),
             entries: entries
+                .iter()
                 .map(|entry| entry.roots.iter().map(|certificate| certificate.root.fingerprint).collect())
                 .collect(),
         }

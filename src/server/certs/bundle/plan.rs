@@ -32,6 +32,8 @@ pub struct Entry {
     pub index: usize,
     /// Its name.
     pub name: String,
+    /// The name under which it calls, which the certificate has to be valid for; none where its URL has none.
+    pub host: Option<String>,
     /// The roots its bundle holds.
     pub roots: Vec<RootCertificate>,
     /// The field manager that wrote the bundle last, when the API server recorded one.

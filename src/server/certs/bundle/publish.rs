@@ -84,6 +84,12 @@ impl Publisher {
         self.observed.subscribe()
     }
 
+    /// As if the configurations held that.
+    #[cfg(test)]
+    pub(in crate::server::certs) fn shows(&self, observed: Observed) {
+        self.observed.send_replace(observed);
+    }
+
     /// Whether the configurations are there, now and at every change: who wants to know that does not watch them once more.
     #[must_use]
     pub fn installed(&self) -> watch::Receiver<Installed> {

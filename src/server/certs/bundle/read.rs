@@ -43,7 +43,7 @@ pub(super) fn configuration(object: &impl Hooks, service: &(String, String)) -> 
         let bundle = client.ca_bundle.as_ref().map(|bundle| read_bundle(&bundle.0)).unwrap_or_default();
         damaged.extend(bundle.damaged.into_iter().map(|section| (name.to_owned(), section)));
         let (name, roots) = (name.to_owned(), bundle.certificates);
-        entries.push(Entry { index, writer: writer(object, &name), name, roots });
+        entries.push(Entry { index, writer: writer(object, &name), host: host(client), name, roots });
     }
     Configuration {
         uid: object.uid().unwrap_or_default(),
@@ -52,6 +52,16 @@ pub(super) fn configuration(object: &impl Hooks, service: &(String, String)) -> 
         damaged,
         published_by_other: INJECTOR_ANNOTATIONS.iter().any(|name| object.annotations().contains_key(*name)),
     }
+}
+
+/// The name under which the API server calls: of a Service it asks for this one, whatever the domain of the cluster; of a URL for
+/// its host.
+fn host(client: &WebhookClientConfig) -> Option<String> {
+    if let Some(service) = &client.service {
+        return Some(format!("{}.{}.svc", service.name, service.namespace));
+    }
+    let url: http::Uri = client.url.as_deref()?.parse().ok()?;
+    url.host().map(|host| host.trim_matches(['[', ']']).to_owned())
 }
 
 /// The field manager that wrote the entry's bundle last.

@@ -38,6 +38,7 @@ fn configuration(entries: &[(&str, &[u8])]) -> Configuration {
     let entry = |(index, (name, roots)): (usize, &(&str, &[u8]))| Entry {
         index,
         name: (*name).to_owned(),
+        host: None,
         roots: roots.iter().copied().map(good).collect(),
         writer: Some("kubectl".to_owned()),
     };
@@ -232,6 +233,12 @@ fn a_configuration_is_read_as_the_api_server_sends_it() {
     let entries: Vec<_> =
         seen.entries.iter().map(|entry| (entry.index, entry.name.as_str(), entry.roots.len())).collect();
     assert_eq!(entries, [(1, "ours", 1), (2, "by-url", 0)], "an entry that calls another Service is not ours");
+    let hosts: Vec<_> = seen.entries.iter().map(|entry| entry.host.as_deref()).collect();
+    assert_eq!(
+        hosts,
+        [Some("drawbridge-webhook.kagenti-system.svc"), Some("127.0.0.1")],
+        "what the certificate is for"
+    );
     let damaged: Vec<_> = seen.damaged.iter().map(|(entry, section)| format!("{entry}: {section}")).collect();
     assert_eq!(damaged, ["ours: section 1 (line 1): section CERTIFICATE has no end"]);
     assert_eq!(seen.entries[0].writer.as_deref(), Some("cainjector"), "the last who wrote caBundle");
@@ -247,7 +254,7 @@ proptest! {
         let certificate = |id: &u8| root(*id, if id % 2 == 1 { NOW } else { NOW + 1 });
         let mut seen = configuration(&[]);
         seen.entries = held.iter().enumerate().map(|(index, roots)| Entry {
-            index, name: index.to_string(), roots: roots.iter().map(certificate).collect(), writer: None,
+            index, name: index.to_string(), host: None, roots: roots.iter().map(certificate).collect(), writer: None,
         }).collect();
         let wanted: Vec<RootCertificate> = wanted.iter().map(certificate).collect();
         let mut memory = Memory::default();

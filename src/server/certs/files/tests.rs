@@ -15,7 +15,8 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::server::certs::metrics::CertificateMetrics;
-use crate::server::certs::root::Fingerprint;
+use crate::server::certs::root::{Fingerprint, Root};
+use crate::server::testing::lines::Lines;
 
 /// A leaf and one intermediate.
 struct Issued {
@@ -264,6 +265,85 @@ fn a_pair_that_is_not_valid_yet_waits_while_the_served_one_is() {
     }
     files.take(reading(), from);
     assert_eq!(served(), leaf);
+}
+
+/// A self-signed certificate for `name`, valid between two days (year, month, day); the tests' clock stands at 2026-11-18.
+fn dated(name: &str, from: (i32, u8, u8), to: (i32, u8, u8)) -> Issued {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(from.0, from.1, from.2);
+    params.not_after = rcgen::date_time_ymd(to.0, to.1, to.2);
+    let leaf = params.self_signed(&key).unwrap();
+    Issued { chain: leaf.pem(), key: key.serialize_pem(), leaf: Fingerprint::of(leaf.der()) }
+}
+
+/// What is read three times, as by three polls.
+fn polls(files: &mut Files, issued: &Issued, now: Millis) {
+    for _ in 0..3 {
+        files.take(Ok(Reading { certificate: issued.chain.clone().into(), key: issued.key.clone().into() }), now);
+    }
+}
+
+#[test]
+fn a_first_pair_that_nobody_would_accept_is_not_served_and_told_once() {
+    let day = 86_400_000;
+    let now = 1_795_000_000_000;
+    for (from, to, says, later) in [
+        ((2026, 11, 24), (2027, 11, 24), "is not valid yet", true),
+        ((2025, 11, 1), (2026, 11, 1), "has already expired", false),
+    ] {
+        let lines = Lines::default();
+        let _guard = lines.collect();
+        let (bad, good) = (dated("localhost", from, to), dated("localhost", (2026, 11, 1), (2027, 11, 1)));
+        let mount = Mount::new(&bad);
+        let (resolver, said) = (Resolver::new(), Arc::default());
+        let context = context(&mut Registry::default(), &said);
+        let mut files = Files::open(mount.0.path(), ("tls.crt", "tls.key"), resolver.clone(), context).unwrap();
+        polls(&mut files, &bad, now);
+        assert!(!resolver.loaded(), "{says}");
+        let text = lines.text();
+        assert_eq!((text.matches(says).count(), text.matches("nothing is served").count()), (1, 1), "{text}");
+        assert_eq!(said.lock().len(), usize::from(!later), "an end is told as an Event, too");
+        polls(&mut files, &bad, now + 7 * day);
+        assert_eq!(resolver.loaded(), later, "from its first moment on, and never after its last");
+        polls(&mut files, &good, now);
+        assert_eq!(resolver.served().borrow().as_ref().unwrap().fingerprint, good.leaf);
+        // The good one is kept now, as ever.
+        polls(&mut files, &bad, now);
+        assert_eq!(resolver.served().borrow().as_ref().unwrap().fingerprint, good.leaf);
+        assert_eq!(lines.text().matches("serving the last good pair").count(), 1, "{}", lines.text());
+    }
+}
+
+#[test]
+fn a_pair_for_the_services_name_is_replaced_by_none_for_another() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let made = |name: &str| dated(name, (2026, 11, 1), (2027, 11, 1));
+    let (ours, wild) = (made("drawbridge-webhook.kagenti-system.svc"), made("*.kagenti-system.svc"));
+    let (other, another) = (made("webhook.example.com"), made("webhook2.example.com"));
+    for (first, steps) in [
+        (&ours, [(&other, &ours), (&wild, &wild), (&another, &wild)]),
+        // They may call by URL.
+        (&other, [(&another, &another), (&ours, &ours), (&other, &ours)]),
+    ] {
+        let mount = Mount::new(first);
+        let resolver = Resolver::new();
+        let context = context(&mut Registry::default(), &Arc::default());
+        let files = Files::open(mount.0.path(), ("tls.crt", "tls.key"), resolver.clone(), context).unwrap();
+        let mut files = files.dialled_as(("drawbridge-webhook", "kagenti-system"));
+        for (step, (read, served)) in steps.into_iter().enumerate() {
+            polls(&mut files, read, 1_795_000_000_000);
+            assert_eq!(resolver.served().borrow().as_ref().unwrap().fingerprint, served.leaf, "step {step}");
+        }
+    }
+    let text = lines.text();
+    assert_eq!(text.matches("serving the last good pair").count(), 3, "{text}");
+    assert_eq!(
+        text.matches("it refuses it, unless").count(),
+        2,
+        "each of those for another name that is served: {text}"
+    );
 }
 
 #[test]

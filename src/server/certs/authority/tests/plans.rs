@@ -57,7 +57,7 @@ impl World {
         for moment in since {
             let there = self.trusted.iter().filter(|(_, since)| *since <= moment);
             let entry: BTreeSet<_> = there.map(|(fake, _)| fake.root().fingerprint).collect();
-            trust.observe(&Observed { synced: true, entries: vec![entry] }, moment);
+            trust.observe(&Observed { synced: true, entries: vec![entry], ..Observed::default() }, moment);
         }
         let plan = plan(&Facts {
             now: self.now,

@@ -81,7 +81,13 @@ impl World {
             uid: text(&object["metadata"]["uid"]),
             resource_version: text(&object["metadata"]["resourceVersion"]),
             entries: hooks
-                .map(|(index, hook)| Entry { index, name: text(&hook["name"]), roots: self.roots(hook), writer: None })
+                .map(|(index, hook)| Entry {
+                    index,
+                    name: text(&hook["name"]),
+                    host: None,
+                    roots: self.roots(hook),
+                    writer: None,
+                })
                 .collect(),
             damaged: Vec::new(),
             published_by_other: false,
@@ -172,7 +178,8 @@ impl Replica {
     fn observed(&self) -> Observed {
         let entries = self.configurations.iter().flatten().flat_map(|configuration| &configuration.entries);
         let roots = |entry: &Entry| entry.roots.iter().map(|certificate| certificate.root.fingerprint).collect();
-        Observed { synced: self.configurations.iter().all(Option::is_some), entries: entries.map(roots).collect() }
+        let synced = self.configurations.iter().all(Option::is_some);
+        Observed { synced, entries: entries.map(roots).collect(), ..Observed::default() }
     }
 
     pub(super) fn see_configuration(&mut self, world: &World, kind: usize) {
