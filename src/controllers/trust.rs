@@ -11,8 +11,13 @@ use crate::controllers::scaffold::plan::Context;
 use crate::domain::keys;
 use crate::domain::quarantine::Quarantine;
 use crate::domain::trust::TrustLevel;
+use crate::domain::workload::WorkloadKind;
 use crate::store::objects::{CardRef, WorkloadRef};
 use crate::store::{CardTarget, Store, Trust};
+
+/// The kinds of workloads whose agents can be trusted: their Pods stay, and are known.
+pub(in crate::controllers) const KINDS: [WorkloadKind; 4] =
+    [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet, WorkloadKind::Sandbox];
 
 /// How far trust is enforced in a namespace; `None` of one that goes, that is not served, or that is not known yet.
 pub(in crate::controllers) fn level<C: Controller>(cx: &Context<'_, C>, namespace: &str) -> Option<TrustLevel> {
@@ -47,7 +52,10 @@ pub(in crate::controllers) fn of_workload<'a>(
     namespace: &str,
     workload: &WorkloadRef<'_>,
 ) -> Trust<'a> {
-    if workload.seen.deleting || quarantine(store, namespace).is_some_and(|found| found.holds(workload.name)) {
+    if workload.seen.deleting || !KINDS.contains(&workload.seen.kind) {
+        return Trust::None;
+    }
+    if quarantine(store, namespace).is_some_and(|found| found.holds(workload.name)) {
         return Trust::None;
     }
     card_of(store, namespace, workload).map_or(Trust::None, |card| card.seen.trust(workload.uid))

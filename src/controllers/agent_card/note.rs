@@ -17,6 +17,8 @@ pub struct Note {
     pub open: Option<Duration>,
     /// Since when nobody has answered for it.
     pub failing: Option<Duration>,
+    /// The attempts that failed since one of its Pods answered last.
+    pub unanswered: Option<Unanswered>,
     /// When it is asked for the first time in this term.
     pub first: Option<Duration>,
     /// The first second of the youngest certificate by which its card was accepted, in seconds since 1970.
@@ -28,3 +30,14 @@ pub struct Note {
 /// When the first good answer was asked for, after trust was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settling(pub Duration);
+
+/// Attempts that brought no answer, at whichever Pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unanswered {
+    /// When the first of them was noticed.
+    pub since: Duration,
+    /// How many there were.
+    pub attempts: u32,
+    /// When the last of them was made.
+    pub last: Duration,
+}

@@ -12,13 +12,14 @@ use super::question::{CardQuestion, Fetched};
 use super::signed::{awaits_authority, is_unread};
 use super::status::{Found, Reach, update};
 use super::subject::{Hindrance, Subject, subject, wins};
-use super::trust::{Conclusion, Judged, is_settling, judged, no_longer, silence, unaskable};
+use super::trust::{Conclusion, Judged, Source, is_past, is_settling, judged, no_longer, silence, unaskable};
 use super::turn::Turn;
 use crate::controllers::agent_card::memory::{Asked, Cards, Context, Plan};
 use crate::controllers::agent_card::note::Note;
 use crate::controllers::looks;
 use crate::controllers::scaffold::lane::{Ask, Fact, Facts};
 use crate::controllers::scaffold::plan::{AskingRow, Name};
+use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::period;
 use crate::domain::reason::Reason;
@@ -45,8 +46,7 @@ const REFRESH: Duration = Duration::from_secs(5);
 const SOON: Duration = Duration::from_millis(100);
 
 /// The kinds whose Pods may be those of a Service of their name.
-const KINDS: [WorkloadKind; 4] =
-    [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::Sandbox, WorkloadKind::DaemonSet];
+const KINDS: [WorkloadKind; 4] = trust::KINDS;
 
 fn keys_of(store: &Store, namespace: &str, target: &CardTarget) -> Vec<Key> {
     store.agent_cards_of(namespace, target).map(|card| Key::new(namespace, card.name)).collect()
@@ -130,8 +130,8 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked {
 
 /// Nobody can be asked: what was believed is believed for as long as of an agent that does not answer.
 fn hindered<'a>(cx: &Context<'_>, card: &CardRef<'a>, hindrance: Box<Hindrance<'a>>) -> Plan {
-    let Note { failing, open, first, leaf, .. } = before(cx);
-    let mut note = Note { failing, open, first, leaf, ..Note::default() };
+    let Note { failing, unanswered, open, first, leaf, .. } = before(cx);
+    let mut note = Note { failing, unanswered, open, first, leaf, ..Note::default() };
     let (lost, again) = unaskable(cx, card, &hindrance.message, period_of(cx, card), &mut note);
     Plan { ops: update(cx, card, &Found::Hindered { hindrance, lost }, None), again, note }
 }
@@ -182,13 +182,15 @@ fn of_subject(cx: &Context<'_>, card: &CardRef<'_>, subject: &Subject<'_>, facts
         // Whether it counts decides about everything else.
         Vec::new()
     } else {
+        let past = is_past(cx, subject, facts, period, &mut note);
         let Conclusion { judged, drift } = judged(cx, card, (subject, period), facts, &mut note);
-        let found = match judged {
+        let counts = |found: &Judged| !past || found.source == Source::ConfigMap || found.is_refused();
+        let found = match judged.filter(counts) {
             Some(found) => {
                 note.failing = None;
                 Some(of_card(subject, found, reach(subject, facts, question), handled))
             }
-            None => failed(cx, card, subject, Silence { facts, question, period, handled }, &mut note),
+            None => failed(cx, card, subject, Silence { facts, question, period, past, handled }, &mut note),
         };
         found.map(|found| update(cx, card, &found, drift.as_ref())).unwrap_or_default()
     };
@@ -285,8 +287,8 @@ fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
         Some((known, at)) if *known == *value => (known, at),
         _ => (value.into(), last.map_or(cx.now, |last| cx.now.max(last + REFRESH))),
     });
-    let Note { settling, awaiting, open, failing, first, leaf, .. } = before;
-    Note { refresh, settling, awaiting, open, failing, first, leaf, ..Note::default() }
+    let Note { settling, awaiting, open, failing, unanswered, first, leaf, .. } = before;
+    Note { refresh, settling, awaiting, open, failing, unanswered, first, leaf, ..Note::default() }
 }
 
 fn of_card<'a>(subject: &Subject<'a>, found: Judged, reach: Reach, handled: Option<Box<str>>) -> Found<'a> {
@@ -302,6 +304,8 @@ struct Silence<'q> {
     /// Whose turn it is; none where no Pod can be asked.
     question: Option<&'q CardQuestion>,
     period: Duration,
+    /// For so long that what was answered before counts no more.
+    past: bool,
     handled: Option<Box<str>>,
 }
 
@@ -313,9 +317,9 @@ fn failed<'a>(
     silent: Silence<'_>,
     note: &mut Note,
 ) -> Option<Found<'a>> {
-    let Silence { facts, question, period, handled } = silent;
+    let Silence { facts, question, period, past, handled } = silent;
     let answers = |other: &CardQuestion| facts.get(other).is_some_and(|fact| fact.value.is_ok());
-    if subject.asked.iter().any(answers) {
+    if !past && subject.asked.iter().any(answers) {
         return None;
     }
     if let Some(hindrance) = &subject.hindrance {

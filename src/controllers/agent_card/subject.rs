@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::question::{CardQuestion, Fetch, Read};
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::controllers::agent_card::memory::Context;
+use crate::controllers::trust;
 use crate::domain::keys;
 use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
@@ -80,7 +81,10 @@ impl<'a> Hindrance<'a> {
 
     /// Nothing is known of a workload behind the card.
     pub(super) fn is_nobody(&self) -> bool {
-        matches!(self.reason, Reason::WorkloadNotFound | Reason::NotAgentWorkload | Reason::WorkloadError)
+        matches!(
+            self.reason,
+            Reason::WorkloadNotFound | Reason::NotAgentWorkload | Reason::WorkloadError | Reason::UntrustableKind
+        )
     }
 }
 
@@ -98,8 +102,15 @@ fn workload<'a>(cx: &Context<'a>, card: &CardRef<'a>) -> Option<Result<WorkloadR
     let Some(target) = &card.seen.spec.target else {
         return error("spec.targetRef names no workload: apiVersion, kind and name are needed".to_owned());
     };
-    let Some(kind) = target.workload_kind().and_then(Kind::of_workload) else {
+    let known = target.workload_kind();
+    let Some(kind) = known.filter(|kind| trust::KINDS.contains(kind)).and_then(Kind::of_workload) else {
         let (kind, version) = (printable(&target.kind, 63), printable(&target.api_version, 128));
+        if known.is_some() {
+            let message = format!(
+                "spec.targetRef: {kind} of {version} is of a kind whose cards are not read; an agent runs as a Deployment, StatefulSet, DaemonSet or Sandbox"
+            );
+            return Some(Err(Hindrance::new(Reason::UntrustableKind, message)));
+        }
         return error(format!("spec.targetRef: {kind} of {version} is not a kind of workload that is read"));
     };
     let name = printable(&target.name, 253);

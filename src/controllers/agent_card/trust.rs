@@ -3,7 +3,8 @@
 //! In: the answers of its Pods and of its ConfigMap, as whom the workload runs, what the platform file says, what the status says already. Out: one judgement and what is
 //! published. Promises: one Pod whose card is not its workload's takes the trust of all, and is named; trust that was lost comes back with the second good
 //! answer only; an authority that no bundle has yet costs a trusted agent nothing for five minutes, wherever its card was read; of an agent that no longer answers nothing is
-//! believed for longer than ten periods, unless so many fail at once that it is rather ours; of one that can no longer be asked at all, neither.
+//! believed for longer than ten periods, unless so many fail at once that it is rather ours; of one that can no longer be asked at all, neither. That
+//! begins when none of its Pods has answered, or when for as long no attempt at any of them has brought an answer, however many they are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use super::signed::{Signed, differs, neither, refused, signed};
 use super::subject::Subject;
 use crate::admission::inject::runs_as;
 use crate::controllers::agent_card::memory::Context;
-use crate::controllers::agent_card::note::{Note, Settling};
+use crate::controllers::agent_card::note::{Note, Settling, Unanswered};
 use crate::controllers::conditions::stored;
 use crate::controllers::scaffold::lane::{Fact, Facts};
 use crate::controllers::scaffold::signing::{Signing, Stands};
@@ -45,6 +46,14 @@ pub(super) struct Judged {
     pub(super) covered: bool,
     /// Where it was read.
     pub(super) source: Source,
+}
+
+impl Judged {
+    /// It gives no trust, and will give none: what was bad stays so when nobody answers any more.
+    pub(super) fn is_refused(&self) -> bool {
+        let verified = &self.judgement.verified;
+        verified.status == Some(false) && verified.reason != Reason::Settling
+    }
 }
 
 /// Where a card was read.
@@ -277,6 +286,8 @@ pub(super) fn silence(
     note: &mut Note,
 ) -> Silence {
     let silent = silent_for(cx, note);
+    // At one Pod, or at all together: one that is new, or one of many, was asked but once.
+    let failures = failures.max(note.unanswered.map_or(0, |unanswered| unanswered.attempts));
     if !is_trusted(card) || failures < ATTEMPTS || silent < patience(period) {
         return Silence::Kept;
     }
@@ -319,6 +330,33 @@ pub(super) fn no_longer(card: &CardRef<'_>, reason: Reason, why: &str) -> Silenc
         return Silence::Kept;
     }
     Silence::Ended(Said { status: Some(false), reason, message: why.to_owned() })
+}
+
+/// Whether what its Pods answered before counts no more, since every attempt has failed for as long as an agent may be silent: of many Pods each is asked
+/// seldom, and what one said last is old. It counts as one that does not answer from then on.
+pub(super) fn is_past(
+    cx: &Context<'_>,
+    subject: &Subject<'_>,
+    facts: &Facts<CardQuestion>,
+    period: Duration,
+    note: &mut Note,
+) -> bool {
+    let last = |answered: bool| {
+        let all = subject.asked.iter().filter_map(|question| facts.get(question));
+        all.filter(|fact| fact.value.is_ok() == answered).map(|fact| fact.asked).max()
+    };
+    let (answered, failed) = (last(true), last(false));
+    let Some(failed) = failed.filter(|failed| answered.is_none_or(|answered| answered < *failed)) else {
+        if answered.is_some() {
+            note.unanswered = None;
+        }
+        return false;
+    };
+    let Unanswered { since, attempts, last } =
+        note.unanswered.unwrap_or(Unanswered { since: cx.now, attempts: 1, last: failed });
+    let attempts = if last < failed { attempts.saturating_add(1) } else { attempts };
+    note.unanswered = Some(Unanswered { since, attempts, last: last.max(failed) });
+    attempts >= ATTEMPTS && cx.now.saturating_sub(since) >= patience(period)
 }
 
 fn silent_for(cx: &Context<'_>, note: &mut Note) -> Duration {

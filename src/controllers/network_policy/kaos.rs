@@ -76,7 +76,8 @@ fn found(
     let platform = cx.facts.platform.kaos();
     let own = crate::api::kaos_tools::shape::Telemetry {
         enabled: spec.pointer("/config/telemetry/enabled").and_then(Value::as_bool).unwrap_or(false),
-        endpoint: collector(spec).map(str::to_owned),
+        // An empty one is none, as in the environment: the platform's counts.
+        endpoint: collector(spec).filter(|url| !url.is_empty()).map(str::to_owned),
     };
     let says = spec.pointer("/config/telemetry").is_some_and(Value::is_object);
     let traces = platform.telemetry.effective(says.then_some(&own)).flatten();

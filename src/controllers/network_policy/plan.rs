@@ -42,8 +42,7 @@ pub const ROW: Row<Policies> =
     Row { controller: NAME, touched: |store, _, kind, key| touched(store, kind, key), of_namespace, plan };
 
 /// The kinds that agents are; of several of one name the first has the policy.
-const KINDS: [WorkloadKind; 4] =
-    [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet, WorkloadKind::Sandbox];
+const KINDS: [WorkloadKind; 4] = trust::KINDS;
 /// How often Services are looked up anew that policies were made from.
 const SERVICES: Duration = Duration::from_secs(60);
 /// Agents that one change of an Agent has looked at again, because it names them.
@@ -311,8 +310,9 @@ fn of_agent(cx: &Context<'_>, level: TrustLevel) -> Plan {
     let wanted = subject.and_then(|(workload, card)| Some((workload, card, workload.seen.selector.as_ref()?.value())));
     let Some((workload, card, selector)) = wanted else {
         let Some(policy) = stored.filter(|policy| policy.seen.is_ours()) else { return Plan::nothing() };
-        // Where enforcement ends, what cuts off goes before what opens.
-        let still_cut = !level.enforces() && cx.store.network_policy(&cx.key.namespace, keys::DEFAULT_DENY).is_some();
+        // Where enforcement ends, what cuts off goes before what opens. What is somebody else's never goes by us.
+        let deny = cx.store.network_policy(&cx.key.namespace, keys::DEFAULT_DENY);
+        let still_cut = !level.enforces() && deny.is_some_and(|policy| policy.seen.is_ours());
         if still_cut {
             return Plan::later(AGAIN);
         }

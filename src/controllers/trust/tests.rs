@@ -432,6 +432,27 @@ fn what_is_trusted_is_the_workload_of_that_uid_under_that_account() {
     assert!(!scene.is_labelled("good-1"));
 }
 
+/// Ruling 9: whatever its card says, a workload whose Pods do not stay is trusted by nobody.
+#[test]
+fn a_pod_of_a_job_or_of_a_bare_replica_set_is_never_labelled() {
+    for (kind, version) in [(Kind::Job, "batch/v1"), (Kind::ReplicaSet, "apps/v1")] {
+        let mut scene = Scene::new("");
+        scene.put(kind, workload(kind, "once", json!({})));
+        let uid = format!("{}-once", kind.plural());
+        let mut runs = pod("once-1", "once");
+        runs["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": version, "kind": kind.as_str(), "name": "once", "uid": uid, "controller": true}]);
+        scene.put(Kind::Pod, runs);
+        let mut its = card("once", "True");
+        its["spec"]["targetRef"] = json!({"apiVersion": version, "kind": kind.as_str(), "name": "once"});
+        its["status"]["targetUID"] = uid.into();
+        scene.put(Kind::AgentCard, its);
+        scene.level("audit");
+        assert_eq!(scene.settle(), ["label good-1"], "{kind:?}");
+        assert!(!scene.is_labelled("once-1"), "{kind:?}");
+    }
+}
+
 /// A status that another operator left, or that is about an earlier spec, proves nothing.
 #[test]
 fn only_what_was_written_under_our_rules_about_the_present_card_counts() {
@@ -652,6 +673,22 @@ fn case_138_what_is_left_goes_when_enforcement_was_switched_off_while_nobody_led
     scene.level("off");
     scene.settle();
     assert!(scene.objects.keys().all(|(kind, _)| *kind != Kind::NetworkPolicy) && !scene.is_labelled("good-1"));
+}
+
+/// A policy of the deny's name that is not ours goes by nobody of ours, so nothing of ours waits for it.
+#[test]
+fn where_the_deny_is_somebody_elses_what_is_ours_goes_all_the_same() {
+    let mut scene = Scene::new("");
+    scene.put(Kind::NetworkPolicy, json!({"metadata": {"name": DENY, "uid": "theirs"}, "spec": {"podSelector": {}}}));
+    scene.level("enforced");
+    scene.settle();
+    assert!(scene.is_open("good") && scene.spec("bad-signature-policy").is_some());
+    assert!(scene.told.contains(&Reason::NameConflict));
+    scene.level("off");
+    scene.settle();
+    let left: Vec<_> = scene.objects.keys().filter(|(kind, _)| *kind == Kind::NetworkPolicy).collect();
+    assert!(matches!(&left[..], [(_, name)] if name == DENY), "{left:?}");
+    assert!(!scene.is_labelled("good-1"));
 }
 
 #[test]

@@ -166,6 +166,31 @@ fn a_signed_card_counts_before_its_workload_is_ready() {
     assert_eq!(trial.verified(), ("False", "FetchFailed"));
 }
 
+/// Ruling 9: of a kind whose Pods do not stay, or are not known, no card counts: not one that its own account has signed into a ConfigMap, either.
+#[test]
+fn a_card_of_a_kind_that_is_never_trusted_is_not_read() {
+    let labels = json!({"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""});
+    for (version, kind, seen) in [
+        ("batch/v1", "Job", Some(Kind::Job)),
+        ("batch/v1", "CronJob", Some(Kind::CronJob)),
+        ("apps/v1", "ReplicaSet", Some(Kind::ReplicaSet)),
+        ("v1", "Pod", None),
+    ] {
+        let mut trial = trial();
+        if let Some(seen) = seen {
+            trial.cluster.store.set_reach(seen, Reach::Listed);
+            let more = json!({"metadata": {"namespace": "team1", "labels": labels}});
+            trial.cluster.see(seen, workload(seen, "w", more));
+        }
+        trial.object["spec"]["targetRef"] = json!({"apiVersion": version, "kind": kind, "name": "w"});
+        trial.cluster.see(Kind::AgentCard, trial.object.clone());
+        assert_eq!(trial.plan(&Facts::default(), s(100)).1, [], "{kind}: nobody is asked, and nothing is read");
+        let told = trial.after(&Facts::default(), s(100));
+        assert_eq!(judged(&trial.object, "Synced"), ("False", "UntrustableKind"), "{kind}");
+        assert!(told.contains(&Reason::UntrustableKind), "{kind}: {told:?}");
+    }
+}
+
 /// That the API server cannot be read at the moment takes nobody's trust.
 #[test]
 fn a_config_map_that_cannot_be_read_at_the_moment_says_nothing() {

@@ -312,6 +312,69 @@ fn an_agent_that_comes_and_goes_without_an_answer_does_not_keep_its_trust() {
     assert_eq!(trial.verified(), ("False", "FetchFailed"));
 }
 
+/// S-07: five attempts are those at the agent. Each Pod that takes the place of one that did not answer is asked for the first time.
+#[test]
+fn pods_that_are_replaced_before_they_answer_keep_no_trust() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let there = |name: &str, address: &str| {
+        let mut object = pod(name, "w-1", address, json!({}));
+        object["metadata"]["namespace"] = json!("team1");
+        object
+    };
+    let mut before = there("w-1-a", "10.244.0.5");
+    for (now, trusted) in [(200, true), (260, true), (320, true), (380, true), (500, false)] {
+        trial.cluster.lose(Kind::Pod, before);
+        before = there(&format!("w-1-{now}"), "10.244.0.6");
+        trial.cluster.see(Kind::Pod, before.clone());
+        let question = trial.plan(&Facts::default(), s(now)).1.remove(0).question;
+        assert_ne!(question, trial.question, "{now}: another Pod");
+        let value = Err(refused(Reason::AgentUnreachable, "gone"));
+        let facts = Facts::default().with(question, Fact { value, asked: s(now), at: s(now), failures: 1 });
+        trial.after(&facts, s(now));
+        assert_eq!(trial.verified() == TRUSTED, trusted, "{now}: {:?}", trial.verified());
+    }
+    assert_eq!((trial.verified(), trial.object["status"].get("trustedAccount")), (("False", "FetchFailed"), None));
+}
+
+/// A9: how many Pods there are, which is a tenant's to say, stretches no limit. What one of them said long ago is no answer to those that were asked since;
+/// one that answers meanwhile is.
+#[test]
+fn many_pods_keep_the_trust_of_a_silent_agent_no_longer() {
+    for (pods, answers, ends) in [(12, None, 730), (12, Some(400), 1_030), (100, None, 730)] {
+        let mut trial = Trial::new();
+        let mut facts = trial.served(&signed(), authority(), s(100));
+        let good = trial.fetched(&signed(), authority());
+        let CardQuestion::Fetch(first) = trial.question.clone() else { panic!("a Pod is asked") };
+        for number in 1..pods {
+            let (name, address) = (format!("w-1-b{number}"), format!("10.244.1.{number}"));
+            let mut object = pod(&name, "w-1", &address, json!({}));
+            object["metadata"]["namespace"] = json!("team1");
+            trial.cluster.see(Kind::Pod, object);
+            let address = format!("{address}:8000").parse().unwrap();
+            let fetch = super::super::Fetch { pod: format!("pod-{name}").into(), address, ..first.clone() };
+            let value = Ok(good.clone());
+            facts = facts.with(CardQuestion::Fetch(fetch), Fact { value, asked: s(100), at: s(100), failures: 0 });
+        }
+        trial.after(&facts, s(100));
+        for now in (130..=ends).step_by(30) {
+            let question = trial.plan(&facts, s(now)).1.remove(0).question;
+            let answered = answers == Some(now);
+            let value = match answered {
+                true => Ok(good.clone()),
+                false => Err(refused(Reason::AgentUnreachable, "gone")),
+            };
+            let fact = Fact { value, asked: s(now), at: s(now), failures: u32::from(!answered) };
+            facts = facts.with(question, fact);
+            trial.after(&facts, s(now));
+            assert_eq!(trial.verified() == TRUSTED, now < ends, "{pods}, {now}: {:?}", trial.verified());
+        }
+        assert_eq!((trial.verified(), judged(&trial.object, "Synced").1), (("False", "FetchFailed"), "FetchFailed"));
+        assert_eq!(trial.plan(&facts, s(ends)).0.ops, [], "{pods}: nothing twice");
+    }
+}
+
 /// A card that another one of the same workload replaces counts for nothing from then on.
 #[test]
 fn the_trust_of_a_card_ends_with_its_counting() {

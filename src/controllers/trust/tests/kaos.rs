@@ -54,6 +54,26 @@ fn ruling_26_what_an_agent_names_is_open_to_it_and_nothing_of_the_same_namespace
     assert_eq!(scene.settle(), Vec::<String>::new());
 }
 
+/// Its Pods send their traces where the platform says, so that is open.
+#[test]
+fn ruling_26_an_endpoint_that_is_empty_opens_the_platforms() {
+    let mut scene = Scene::new("kaos: {telemetry: {enabled: true, endpoint: \"http://collector.watch.svc:4317\"}}\n");
+    let agent = json!({"metadata": {"name": "clerk", "namespace": "team", "uid": "k", "generation": 1}, "spec": {
+        "modelAPI": "llm", "model": "x", "config": {"telemetry": {"enabled": true, "endpoint": ""}}}});
+    scene.put(Kind::KaosAgent, agent);
+    let owner = json!([{"apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "clerk", "uid": "k", "controller": true}]);
+    let more = json!({"metadata": {"ownerReferences": owner}, "spec": {"selector": {"matchLabels": {"app": "agent", "agent": "clerk"}}}});
+    scene.put(Kind::Deployment, workload(Kind::Deployment, "agent-clerk", more));
+    scene.card("agent-clerk", false);
+    let mut collector = service("collector", 4317);
+    collector["metadata"]["namespace"] = "watch".into();
+    scene.put(Kind::Service, collector);
+    scene.level("enforced");
+    scene.settle();
+    let said = egress(&scene, "agent-clerk-signature-policy");
+    assert!(said.contains(r#""run":"collector""#), "{said}");
+}
+
 #[test]
 fn a_workload_that_only_has_the_name_gets_nothing() {
     let mut scene = Scene::new("");
