@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use crate::controllers::scaffold::apply::Learned;
 use crate::controllers::scaffold::controller::{Controller, Own};
-use crate::controllers::scaffold::plan;
+use crate::controllers::scaffold::plan::{self, Op};
 use crate::store::Key;
 
 /// So often may the Pods of one owner come back behind the gate before they are left alone ...
 const MOST: u32 = 3;
 /// ... for so long.
 const REST: Duration = Duration::from_secs(3_600);
+/// How long nothing is done in a namespace in which something failed, doubling to [`REST`] while it fails again: all of them are served by one
+/// plan, which ends with the first failure.
+const FAILED: Duration = Duration::from_secs(30);
 
 /// The controller of Pods behind the scheduling gate.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +30,7 @@ pub(super) type Plan = plan::Plan<Note>;
 pub struct Note {
     /// Owners by their uids, each with the time of creation of the youngest of its Pods that wait, RFC 3339.
     pub replaced: BTreeMap<Box<str>, Box<str>>,
-    /// When; zero where nothing is.
+    /// When; zero of a plan that does nothing.
     pub at: Duration,
 }
 
@@ -51,6 +54,10 @@ pub struct Memory {
     pub probes: usize,
     /// Owners whose Pods were replaced while the webhook answered, by their uids.
     owners: HashMap<Box<str>, Owner>,
+    /// Namespaces in which something could not be done: how often in a row, and when that was planned last.
+    failed: HashMap<Box<str>, (u32, Duration)>,
+    /// When the last plan was made that does something.
+    planned: Duration,
 }
 
 impl Memory {
@@ -59,6 +66,13 @@ impl Memory {
     pub fn rests(&self, owner: &str, now: Duration) -> Option<Duration> {
         let known = self.owners.get(owner).filter(|known| known.times >= MOST)?;
         REST.checked_sub(now.saturating_sub(known.at)).filter(|left| !left.is_zero())
+    }
+
+    /// For how long nothing is done in a namespace yet; `None` where something is.
+    #[must_use]
+    pub fn leaves(&self, namespace: &str, now: Duration) -> Option<Duration> {
+        let (times, at) = self.failed.get(namespace)?;
+        pause(*times).checked_sub(now.saturating_sub(*at)).filter(|left| !left.is_zero())
     }
 
     /// The Pods of these are replaced.
@@ -76,11 +90,19 @@ impl Memory {
     }
 }
 
+/// The pause after so many failures in a row.
+fn pause(times: u32) -> Duration {
+    FAILED.saturating_mul(1 << times.saturating_sub(1).min(20)).min(REST)
+}
+
 impl Controller for Gate {
     type Note = Note;
     type Memory = Memory;
 
     fn noted(memory: &mut Memory, _: &Key, _: &Note, now: &Note) {
+        memory.planned = now.at;
+        // What has not failed for as long as it rested is none in a row any more.
+        memory.failed.retain(|_, (times, at)| now.at.saturating_sub(*at) < 2 * pause(*times));
         if !now.replaced.is_empty() {
             memory.replaces(now);
         }
@@ -97,6 +119,16 @@ impl Controller for Gate {
         }
     }
 
+    /// An Event that cannot be written keeps nobody's Pods behind the gate, and says nothing of what else may be done there.
+    fn failed(own: &mut Own<Self>, key: &Key, op: &Op) {
+        let (_, _, namespace) = op.asks();
+        if !matches!(op, Op::Report(_)) && *namespace != *key.namespace {
+            let planned = own.memory.planned;
+            let (times, at) = own.memory.failed.entry(namespace.into()).or_default();
+            (*times, *at) = (times.saturating_add(1), planned);
+        }
+    }
+
     /// Another leader does not begin with the namespace in which a probe was refused last.
     fn next_term(memory: Memory) -> Memory {
         Memory { probes: memory.probes, ..Memory::default() }
@@ -106,6 +138,9 @@ impl Controller for Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controllers::scaffold::plan::Report;
+    use crate::domain::reason::Reason;
+    use crate::store::Kind;
 
     #[test]
     fn a_probe_that_came_back_proves_that_the_webhook_answers_until_the_term_ends() {
@@ -144,5 +179,37 @@ mod tests {
         // While nobody answers every Pod comes back gated, whoever made it.
         Gate::answered(&mut own, &key, &Learned::Back(false), seconds(110));
         assert_eq!(own.memory.rests("o", seconds(110)), None);
+    }
+
+    #[test]
+    fn a_namespace_in_which_something_fails_rests_for_longer_each_time_and_no_event_counts() {
+        let (mut own, key, seconds) = (Own::<Gate>::default(), Key::new("own", ""), Duration::from_secs);
+        let delete = Op::Delete { kind: Kind::Pod, key: Key::new("team", "p"), uid: "u".into() };
+        for (at, fails, rests) in [
+            (100, false, None),
+            (100, true, Some(30)),
+            (130, true, Some(60)),
+            (190, true, Some(120)),
+            (310, false, None),
+            (429, true, Some(240)),
+            (429 + 480, true, Some(30)),
+        ] {
+            own.note(&key, Note { at: seconds(at), ..Note::default() });
+            if fails {
+                Gate::failed(&mut own, &key, &delete);
+            }
+            assert_eq!(own.memory.leaves("team", seconds(at)), rests.map(seconds), "{at}");
+            assert_eq!(own.memory.leaves("other", seconds(at)), None);
+        }
+        let report = Report {
+            kind: Kind::Pod,
+            about: Key::new("other", "p"),
+            uid: "u".into(),
+            reason: Reason::PodsGated,
+            message: String::new(),
+            since: String::new(),
+        };
+        Gate::failed(&mut own, &key, &Op::Report(report));
+        assert_eq!(own.memory.leaves("other", seconds(429 + 480)), None);
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Promises: nothing is deleted before a probe of the last 10 s came back ungated; at most 10 replacements per 2 s, by turns of the namespaces, and of
-//! each namespace no more than as many reports, and Jobs resumed, so that nobody waits for what another one's bring; a
+//! each namespace no more than as many reports, and Jobs resumed, so that nobody waits for what another one's bring, nor for what fails there; a
 //! Job that a person suspended is not resumed; whoever puts the gate on its Pods itself is told, and not served for ever: Pods that opted out
 //! are not replaced, nor those whose owner's come back gated three times. The ServiceAccount that parametrises the policy follows the gates.
 
@@ -81,7 +81,15 @@ struct Gated<'a> {
 }
 
 fn plan(cx: Context<'_>) -> Plan {
-    let mut plan = Plan::of(self::parameters(&cx).into_iter().collect());
+    let mut plan = pass(&cx);
+    if !plan.ops.is_empty() {
+        plan.note.at = cx.now;
+    }
+    plan
+}
+
+fn pass(cx: &Context<'_>) -> Plan {
+    let mut plan = Plan::of(self::parameters(cx).into_iter().collect());
     let (mut owned, mut told) = (Vec::new(), Few::default());
     for (key, pod, uid) in cx.store.gated() {
         match pod.controller.as_deref() {
@@ -91,11 +99,13 @@ fn plan(cx: Context<'_>) -> Plan {
             None => {}
         }
     }
-    let (owned, (left, rest)) = served(&cx, owned, &mut told);
+    let (owned, (left, rest)) = served(cx, owned, &mut told);
     plan.ops.extend(left);
-    let suspended: Vec<_> = cx.store.suspended().collect();
+    let mut left = Left::default();
+    let owned: Vec<_> = owned.into_iter().filter(|one| left.may(cx, &one.key.namespace)).collect();
+    let suspended: Vec<_> = cx.store.suspended().filter(|(key, _)| left.may(cx, &key.namespace)).collect();
     if owned.is_empty() && suspended.is_empty() {
-        plan.again = rest;
+        plan.again = rest.into_iter().chain(left.least).min();
         return plan;
     }
     plan.again = Some(PASS);
@@ -103,7 +113,7 @@ fn plan(cx: Context<'_>) -> Plan {
         let pods = owned.iter().map(|one| (&*one.key.namespace, &*one.pod.agent_type));
         let jobs = suspended.iter().map(|(key, _)| (&*key.namespace, "agent"));
         let (proving, others): (Vec<_>, Vec<_>) =
-            jobs.chain(pods).partition(|(namespace, agent_type)| is_held(&cx, namespace, agent_type));
+            jobs.chain(pods).partition(|(namespace, agent_type)| is_held(cx, namespace, agent_type));
         let places: BTreeMap<&str, &str> = if proving.is_empty() { others } else { proving }.into_iter().collect();
         let place = places.iter().nth(cx.own.memory.probes % places.len().max(1));
         plan.ops.extend(place.map(|(namespace, agent_type)| probe(namespace, agent_type)));
@@ -115,9 +125,25 @@ fn plan(cx: Context<'_>) -> Plan {
             plan.ops.push(resume(key, job.uid));
         }
     }
-    let (replaced, note) = replacements(&cx, &owned);
+    let (replaced, note) = replacements(cx, &owned);
     plan.ops.extend(replaced);
     Plan { note, ..plan }
+}
+
+/// What is left alone because something failed in its namespace a moment ago.
+#[derive(Default)]
+struct Left {
+    /// Time until the first of it has its turn again.
+    least: Option<Duration>,
+}
+
+impl Left {
+    /// Whether something is done in that namespace now.
+    fn may(&mut self, cx: &Context<'_>, namespace: &str) -> bool {
+        let left = cx.own.memory.leaves(namespace, cx.now);
+        self.least = self.least.into_iter().chain(left).min();
+        left.is_none()
+    }
 }
 
 /// The Pods that are replaced when it is their turn; what is told of the others, of one for each owner, and for how long they are left alone.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::memory::{Gate, Memory, Plan};
 use super::plan::{NAME, ROW, types};
 use crate::config::gates::Gates;
+use crate::controllers::scaffold::controller::Controller as _;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, s, workload};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::reason::Reason;
@@ -312,4 +313,35 @@ fn whatever_one_namespace_fills_the_gate_with_costs_the_others_no_more_than_a_pa
     assert!(!told(&cluster).contains(&next));
     cluster.lose(Kind::Pod, pod("bare-00", None));
     assert!(told(&cluster).contains(&next), "{:?}", told(&cluster));
+}
+
+/// Who may make policies in a namespace of his own can have Pods kept or a Job left there: all namespaces are served by one plan, which ends with the
+/// first failure.
+#[test]
+fn what_fails_in_one_namespace_holds_no_other_up() {
+    let mut cluster = cluster();
+    let marked = json!({"metadata": {"annotations": {"kagenti.io/suspended-for-gate": "p"}}});
+    cluster.see(Kind::Job, workload(Kind::Job, "j", marked));
+    cluster.see(Kind::Pod, pod("kept", Some(("apps/v1", "ReplicaSet", "own"))));
+    let mut late = pod("late", Some(("apps/v1", "ReplicaSet", "few")));
+    late["metadata"]["namespace"] = json!("other");
+    cluster.see(Kind::Pod, late);
+    remembered(&mut cluster).proved = Some(s(99));
+    let key = Key::new(OWN, "");
+    let pass = |cluster: &mut Cluster, at: u64| {
+        remembered(cluster).proved = Some(s(at));
+        let plan = cluster.plan_at(ROW, &key, s(at));
+        cluster.note::<Gate>(NAME, &key, plan.note.clone());
+        plan
+    };
+    let namespaces = |plan: &Plan| plan.ops.iter().map(|op| op.asks().2.to_owned()).collect::<Vec<_>>();
+    let first = pass(&mut cluster, 100);
+    assert_eq!(namespaces(&first), ["team", "other", "team"], "by turns, after the Job: {first:?}");
+    Gate::failed(cluster.owns.of_mut::<Gate>(NAME), &Key::new(OWN, ""), &first.ops[0]);
+    assert_eq!(namespaces(&pass(&mut cluster, 101)), ["other"]);
+    let late = json!({"metadata": {"name": "late", "namespace": "other", "uid": "late", "resourceVersion": "6"}});
+    cluster.lose(Kind::Pod, late);
+    let rest = pass(&mut cluster, 102);
+    assert_eq!((namespaces(&rest), rest.again), (Vec::new(), Some(s(28))), "looked at again once it has rested");
+    assert_eq!(namespaces(&pass(&mut cluster, 130)), ["team", "team"]);
 }

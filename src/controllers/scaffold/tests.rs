@@ -476,32 +476,76 @@ async fn d13_g6_one_that_somebody_else_made_first_is_not_adopted_and_told_about_
     again.task.abort();
 }
 
+/// An AgentRuntime whose target is missing, before an API server that answers every Event so: its status after a minute, and how often Events were
+/// asked for or written.
+async fn without_events(method: &Method, code: u16) -> (Value, usize) {
+    const STATUS: &str = "/apis/agent.kagenti.dev/v1alpha1/namespaces/team/agentruntimes/art/status";
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "gone"});
+    let runtime = json!({
+        "metadata": {"name": "art", "namespace": "team", "uid": "art", "generation": 1, "resourceVersion": "10",
+            "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kagenti.io/cleanup"]},
+        "spec": {"type": "agent", "targetRef": target},
+    });
+    let server = Server { forbids: Some((method.clone(), "/events", code)), ..Server::default() };
+    server.objects.lock().insert(STATUS.to_owned(), runtime.clone());
+    let bench = Bench::start(server, vec![change(Kind::AgentRuntime, runtime)]).await;
+    bench.lead(Some(1)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let status = bench.server.objects.lock()[STATUS]["status"].clone();
+    let asked = bench.server.asked();
+    bench.task.abort();
+    (status, asked.iter().filter(|line| line.contains(" events/")).count())
+}
+
+fn says_not_ready(status: &Value) -> bool {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "False")
+}
+
 /// A quota of Events that is full, a policy against them, a right that is missing: what is told before something is written does not stand in its
 /// way.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_the_api_server_refuses_keeps_nothing_from_being_written() {
-    const STATUS: &str = "/apis/agent.kagenti.dev/v1alpha1/namespaces/team/agentruntimes/art/status";
     let (get, post) = (Method::GET, Method::POST);
     for (method, code) in [(&post, 400), (&post, 403), (&post, 404), (&post, 422), (&get, 403)] {
-        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "gone"});
-        let runtime = json!({
-            "metadata": {"name": "art", "namespace": "team", "uid": "art", "generation": 1, "resourceVersion": "10",
-                "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kagenti.io/cleanup"]},
-            "spec": {"type": "agent", "targetRef": target},
-        });
-        let server = Server { forbids: Some((method.clone(), "/events", code)), ..Server::default() };
-        server.objects.lock().insert(STATUS.to_owned(), runtime.clone());
-        let bench = Bench::start(server, vec![change(Kind::AgentRuntime, runtime)]).await;
-        bench.lead(Some(1)).await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        let status = bench.server.objects.lock()[STATUS]["status"].clone();
-        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        assert!(conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "False"), "{code}: {status}");
-        let asked = bench.server.asked();
-        let tried = asked.iter().filter(|line| line.contains(" events/")).count();
-        assert!((1..=2).contains(&tried), "{code}: asked for, and written, once: {asked:?}");
-        bench.task.abort();
+        let (status, tried) = without_events(method, code).await;
+        assert!(says_not_ready(&status), "{code}: {status}");
+        assert!((1..=2).contains(&tried), "{code}: asked for, and written, once: {tried}");
     }
+}
+
+/// A webhook for Events that is down, or an etcd of their own that is: that passes, and the Event is tried again, but the rest waits for it for
+/// seconds alone.
+#[tokio::test(start_paused = true)]
+async fn events_that_come_to_nothing_again_and_again_hold_nothing_else_up() {
+    let (get, post) = (Method::GET, Method::POST);
+    for (method, code) in [(&post, 500), (&post, 503), (&post, 504), (&get, 500)] {
+        let (status, tried) = without_events(method, code).await;
+        assert!(says_not_ready(&status), "{code}: {status}");
+        assert!((3..=8).contains(&tried), "{code}: a few times: {tried}");
+    }
+}
+
+/// Whoever may make Roles in a namespace of his own decides whether ours is taken there: that costs a request in minutes, not all that the API server
+/// answers.
+#[tokio::test(start_paused = true)]
+async fn g8_what_is_refused_is_not_asked_for_as_fast_as_it_is_answered() {
+    let sign = json!({"spec": {"template": {"metadata": {"annotations": {keys::ANNOTATION_SIGN: "true"}}}}});
+    let forbids = Some((Method::POST, "/roles", 403));
+    let server = Server { forbids, takes: Duration::from_millis(10), ..Server::default() };
+    let first = vec![change(Kind::Deployment, workload(Kind::Deployment, "a", sign))];
+    let bench = Bench::start(server, first).await;
+    for kind in [Kind::SignedCard, Kind::Role, Kind::RoleBinding] {
+        bench.keeper.reach(kind, Reach::Listed);
+    }
+    bench.lead(Some(1)).await;
+    for tries in 0..2 {
+        tokio::time::sleep(Duration::from_secs(295)).await;
+        let asked = bench.server.asked();
+        let roles = asked.iter().filter(|line| line.starts_with("POST roles/")).count();
+        assert_eq!(roles, 1, "{tries}: {asked:?}");
+    }
+    bench.task.abort();
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,12 +3,16 @@
 //! In: the workloads of one name, what admission says of their Pods, what is there under the name of the signed card. Out: Role, RoleBinding and
 //! ConfigMap made, mended, or taken away, or that the name is somebody else's. Promises: only workloads that ask for it get a right, on one
 //! ConfigMap and no more; what nobody of ours made is never changed and nobody gets a right on it; the ConfigMap comes last, so whoever sees it
-//! may write it; a signature that is there is never overwritten; at rest nothing is written.
+//! may write it; a signature that is there is never overwritten; at rest nothing is written, and what was refused is told and asked for again after
+//! minutes alone.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::admission::inject::needs;
-use crate::controllers::scaffold::plan::{Context, Name, Op, Plan, Report, Row};
+use crate::controllers::scaffold::memory::Trouble;
+use crate::controllers::scaffold::plan::{Context, Item, Name, Op, Plan, Report, Row};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
@@ -29,6 +33,8 @@ const KINDS: [WorkloadKind; 4] =
 const VERBS: [&str; 2] = ["get", "patch"];
 /// Longest name of an object.
 const LONGEST: usize = 253;
+/// How long what was refused is not asked for again: nobody tells once its cause is gone.
+const REFUSED: Duration = Duration::from_secs(300);
 
 fn touched(store: &Store, kind: Kind, key: &Key) -> Vec<Key> {
     let Key { namespace, name } = key;
@@ -123,9 +129,24 @@ fn plan(cx: Context<'_>) -> Plan {
                 if card.is_none() {
                     ops.push(made(Kind::SignedCard, namespace, card_body(&cx, &workload), &workload));
                 }
-                Plan::of(ops)
+                held_back(&cx, &workload, ops)
             }
         },
+    }
+}
+
+/// These writes, unless one of them was refused a moment ago: that is told then. A Role of that name without our label is not watched, so whoever
+/// makes one is heard of in this way alone.
+fn held_back(cx: &Context<'_>, workload: &WorkloadRef<'_>, ops: Vec<Op>) -> Plan {
+    let item = Item { controller: NAME, key: cx.key.clone() };
+    let trouble = cx.memory.trouble(&item).filter(|trouble| ops.contains(&trouble.op));
+    let refused = trouble.and_then(|trouble| Some((trouble.refused?, trouble)));
+    let left = refused.and_then(|(_, trouble)| REFUSED.checked_sub(cx.now.saturating_sub(trouble.at)));
+    match (refused, left) {
+        (Some(refused), Some(left)) if !left.is_zero() => {
+            Plan { again: Some(left), ..Plan::of(vec![not_made(cx, workload, refused)]) }
+        }
+        _ => Plan::of(ops),
     }
 }
 
@@ -238,6 +259,35 @@ fn told(workload: &WorkloadRef<'_>, namespace: &str, reason: Reason, message: St
         message,
         since: String::new(),
     })
+}
+
+/// Why what is to be made is not there.
+fn not_made(cx: &Context<'_>, workload: &WorkloadRef<'_>, (reason, trouble): (Reason, &Trouble)) -> Op {
+    let Key { namespace, name } = cx.key;
+    let (_, kind, _) = trouble.op.asks();
+    let (kind, whose) = (kind.as_str(), workload.kind.as_str());
+    let no_right = format!("no Pod of {whose} {} gets the right to publish its signed card", workload.name);
+    let (reason, message) = match reason {
+        Reason::NameConflict => {
+            let message = format!(
+                "{kind} {name} is not Drawbridge's, so it is left as it is, and {no_right}. What to do: kubectl -n {namespace} delete {} {name}, or \
+                 take annotation {} off the Pod template where the card is signed by other means; Drawbridge looks again within five minutes",
+                kind.to_lowercase(),
+                keys::ANNOTATION_SIGN,
+            );
+            (reason, message)
+        }
+        reason => {
+            let reason = if reason == Reason::NotPermitted { reason } else { Reason::ConfigApplyError };
+            let message = format!(
+                "{kind} {name} is refused by the API server, so {no_right}: {}. What to do: remove what refuses it; Drawbridge tries again within \
+                 five minutes",
+                trouble.message,
+            );
+            (reason, message)
+        }
+    };
+    told(workload, namespace, reason, message)
 }
 
 fn foreign(cx: &Context<'_>, workload: &WorkloadRef<'_>) -> Op {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::plan::ROW;
-use crate::controllers::scaffold::fixtures::{Cluster, workload};
-use crate::controllers::scaffold::plan::Op;
+use crate::controllers::scaffold::fixtures::{Cluster, s, workload};
+use crate::controllers::scaffold::plan::{Item, Op};
 use crate::domain::reason::Reason;
 use crate::store::{Key, Kind, Observed, Over, Reach, change_of};
 
@@ -247,5 +247,31 @@ fn a_right_that_is_over_a_bound_is_left_as_it_is_and_told() {
         );
         cluster.see(Kind::Deployment, workload(Kind::Deployment, "w", json!({"metadata": {"resourceVersion": "12"}})));
         assert_eq!(kinds(&cluster.plan(ROW)), GONE, "{kind:?}: it goes as any other");
+    }
+}
+
+/// A Role or RoleBinding of the name that does not carry our label is not watched: only its refusal tells of it.
+#[test]
+fn what_was_refused_is_told_and_asked_for_again_after_five_minutes() {
+    let key = Key::new("team", "w-card-signed");
+    for (at, refused, reason, words) in [
+        (0, Reason::NameConflict, Reason::NameConflict, "kubectl -n team delete role w-card-signed"),
+        (1, Reason::NameConflict, Reason::NameConflict, "kubectl -n team delete rolebinding w-card-signed"),
+        (0, Reason::NotPermitted, Reason::NotPermitted, "the server's words"),
+        (0, Reason::RunRefused, Reason::ConfigApplyError, "the server's words"),
+    ] {
+        let mut cluster = cluster();
+        cluster.see(Kind::Deployment, signing(Kind::Deployment, "w", json!({})));
+        let ops = cluster.plan(ROW);
+        let item = Item { controller: ROW.controller, key: key.clone() };
+        cluster.memory.failure(&item, s(100), (ops[at].clone(), Some(refused), "the server's words".to_owned()));
+        let plan = cluster.plan_at(ROW, &key, s(101));
+        let [Op::Report(report)] = &plan.ops[..] else { panic!("{refused:?}: {plan:?}") };
+        assert_eq!((report.reason, report.kind, plan.again), (reason, Kind::Deployment, Some(s(299))));
+        assert!(report.message.contains(words) && report.message.len() <= 1024, "{}", report.message);
+        assert_eq!(kinds(&cluster.plan_at(ROW, &key, s(400)).ops), MADE, "{refused:?}: tried again");
+        // Nothing is told of one that signs no more.
+        cluster.see(Kind::Deployment, workload(Kind::Deployment, "w", json!({"metadata": {"resourceVersion": "12"}})));
+        assert_eq!(cluster.plan_at(ROW, &key, s(101)).ops, [], "{refused:?}");
     }
 }

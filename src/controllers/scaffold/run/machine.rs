@@ -26,6 +26,8 @@ const PLANS: usize = 4;
 const UNREAD: Duration = Duration::from_secs(1);
 /// Events that are remembered as told.
 const TOLD: usize = 10_000;
+/// So often in a row may an Event keep back what comes after it in its plan.
+const IN_VAIN: u32 = 3;
 
 /// Something happened.
 pub(in crate::controllers) enum Input {
@@ -55,6 +57,9 @@ pub(in crate::controllers) enum Effect {
 /// Tells one carrying out of a plan from every other.
 pub(in crate::controllers) type Ticket = u64;
 
+/// An Event that people were told: about whom, its reason, its words.
+pub(super) type Told = (String, &'static str, String);
+
 /// The loop.
 pub(in crate::controllers) struct Loop {
     pub(super) rows: Vec<Box<dyn Runner>>,
@@ -74,7 +79,7 @@ pub(in crate::controllers) struct Loop {
     pub(super) under_way: BTreeMap<Ticket, Begun>,
     tickets: Ticket,
     wave: Wave,
-    pub(super) told: HashSet<(String, &'static str, String)>,
+    pub(super) told: HashSet<Told>,
     pub(super) jitter: Box<dyn FnMut() -> f64 + Send>,
     /// Measures how long planning takes, for the metrics alone.
     clock: Box<dyn Fn() -> Duration + Send>,
@@ -87,6 +92,12 @@ pub(super) struct Begun {
     pub(super) at: Duration,
     /// In which epoch of the cluster's history.
     epoch: u64,
+    /// What it tells: when it comes to nothing, that is still to be told.
+    pub(super) tells: Vec<Told>,
+    /// Its Events come after everything else, because they have come to nothing again and again.
+    pub(super) tells_last: bool,
+    /// When to look again.
+    pub(super) again: Option<Duration>,
 }
 
 /// What a loop takes from outside that is neither input nor rows.
@@ -273,7 +284,7 @@ impl Loop {
                 self.memory.at_rest(&item);
             }
             self.memory.is_signed(&item, signing);
-            let plan = self.untold(plan);
+            let (mut plan, tells) = self.untold(plan);
             for woken in self.memory.takes_part(&item, rollout) {
                 self.queue.add(woken, Priority::Fresh);
             }
@@ -285,7 +296,12 @@ impl Loop {
             }
             self.queue.begun(&item, now);
             self.tickets += 1;
-            let begun = Begun { item: item.clone(), at: now, epoch: store.epoch() };
+            let tells_last = self.tells_in_vain(&item);
+            if tells_last {
+                plan.ops.sort_by_key(|op| matches!(op, Op::Report(_)));
+            }
+            let (epoch, again) = (store.epoch(), plan.again);
+            let begun = Begun { item: item.clone(), at: now, epoch, tells, tells_last, again };
             self.under_way.insert(self.tickets, begun);
             effects.push(Effect::Start(self.tickets, item, plan));
         }
@@ -316,18 +332,30 @@ impl Loop {
         }
     }
 
-    /// `plan` without what people have been told already.
-    fn untold(&mut self, mut plan: Plan) -> Plan {
+    /// `plan` without what people have been told already, and what it tells.
+    fn untold(&mut self, mut plan: Plan) -> (Plan, Vec<Told>) {
         if self.told.len() > TOLD {
             self.told.clear();
         }
+        let (told, mut tells) = (&mut self.told, Vec::new());
         plan.ops.retain(|op| match op {
             Op::Report(report) => {
                 let said = format!("{} {}", report.since, report.message);
-                self.told.insert((report.uid.clone(), report.reason.code(), said))
+                let one = (report.uid.clone(), report.reason.code(), said);
+                let is_new = told.insert(one.clone());
+                if is_new {
+                    tells.push(one);
+                }
+                is_new
             }
             _ => true,
         });
-        plan
+        (plan, tells)
+    }
+
+    /// Whether what came to nothing about an item last, again and again, is an Event: what else is to be done about it does not wait any more.
+    fn tells_in_vain(&self, item: &Item) -> bool {
+        let trouble = self.memory.trouble(item);
+        trouble.is_some_and(|trouble| matches!(trouble.op, Op::Report(_)) && trouble.times >= IN_VAIN)
     }
 }
