@@ -45,11 +45,12 @@ pub(super) fn look_back(subject: &Subject<'_>, judgement: &Judgement, failed: bo
     if subject.workload.winner.is_none() && subject.label_type().is_none() {
         return Contest::None(known);
     }
+    let uid = subject.workload.uid;
     let (fields, lost) = match &judgement.step {
-        Step::Apply { fields, .. } => (fields.number(), fields.lost(&judgement.standing).collect::<Vec<_>>()),
+        Step::Apply { fields, .. } => (fields.number(uid), fields.lost(&judgement.standing).collect::<Vec<_>>()),
         // What is written then is the taking over alone.
         Step::Settled if is_marked(subject) => {
-            (known.as_ref().map_or_else(|| judgement.standing.number(), |taken| taken.fields), Vec::new())
+            (known.as_ref().map_or_else(|| judgement.standing.number(uid), |taken| taken.fields), Vec::new())
         }
         _ => return Contest::None(known),
     };

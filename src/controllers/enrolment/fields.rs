@@ -124,9 +124,11 @@ impl Fields {
         lost.map(|((place, key), _)| (*place, key.as_str())).filter(|at| *at != ROLLED_FOR)
     }
 
-    /// A number that equal fields have in common, whatever the workload was rolled for.
-    pub(super) fn number(&self) -> u64 {
+    /// A number that equal fields on the workload of that uid have in common, whatever it was rolled for: one that is made again under its
+    /// name is another one.
+    pub(super) fn number(&self, uid: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
+        uid.hash(&mut hasher);
         self.clone().rolled_for(None).0.hash(&mut hasher);
         hasher.finish()
     }

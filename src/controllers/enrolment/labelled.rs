@@ -62,7 +62,7 @@ fn enter(subject: &Subject<'_>, hash: &str, fields: Fields) -> Step {
 
 /// How what stands is taken away: at once, unless the settings have taken it from every workload that such a label enrolled.
 pub(super) fn release(subject: &Subject<'_>, standing: &Fields) -> Step {
-    if !is_of_fleet(subject, standing) || !wave::rolls(subject.workload.seen) {
+    if !is_of_fleet(subject, standing) || !wave::rolls_by_itself(subject.workload.seen) {
         return Step::Release;
     }
     match subject.turn() {

@@ -14,4 +14,5 @@ mod pods;
 mod protected;
 mod rolling;
 mod targets;
+mod templates;
 mod waiting;

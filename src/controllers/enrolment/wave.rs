@@ -60,6 +60,11 @@ pub(super) fn rolls(seen: &WorkloadSeen) -> bool {
     by_itself && !seen.rollout.paused && !seen.rollout.on_delete && seen.rollout.wanted > seen.rollout.held
 }
 
+/// The same without our doing anything about it: a Sandbox keeps its Pod, and says of no template that all its Pods are of it.
+pub(super) fn rolls_by_itself(seen: &WorkloadSeen) -> bool {
+    rolls(seen) && seen.kind != WorkloadKind::Sandbox
+}
+
 /// Whether the rollout of the present template exceeded its deadline: a condition from before it was seen is about another.
 pub(super) fn has_failed(seen: &WorkloadSeen) -> bool {
     seen.rollout.deadline_exceeded && seen.rollout.is_observed()

@@ -108,7 +108,7 @@ impl Work {
         }
         let write = write_of(&subject, &judgement, left.is_some());
         let sends = !write.is_empty();
-        let same = trouble.is_some_and(|trouble| write.last() == Some(&trouble.op));
+        let same = trouble.is_some_and(|trouble| write.contains(&trouble.op));
         let pause = if same { REFUSED } else { REFUSED_CHANGED };
         let refused =
             trouble.filter(|trouble| trouble.refused.is_some() && subject.cx.now.saturating_sub(trouble.at) < pause);
@@ -139,11 +139,14 @@ impl Work {
         work
     }
 
-    /// Those that leave by a change of the settings count among those that roll, too: nothing on them says so any more.
+    /// Those that leave by a change of the settings count among those that roll, too: nothing on them says so any more. One that exceeded its
+    /// deadline is its user's matter, and keeps no place: others would have to go on with their sidecars for it.
     fn leave(&mut self, subject: &Subject<'_>, judgement: &Judgement, leaves: bool) {
+        let seen = subject.workload.seen;
         let begins = judgement.step == Step::Release && labelled::is_of_fleet(subject, &judgement.standing);
-        let goes_on = leaves && judgement.standing.is_empty() && !subject.workload.seen.rollout.is_complete();
-        self.note.leaves = wave::rolls(subject.workload.seen) && (begins || goes_on);
+        let is_under_way = !seen.rollout.is_complete() && !wave::has_failed(seen);
+        let goes_on = leaves && judgement.standing.is_empty() && is_under_way;
+        self.note.leaves = wave::rolls_by_itself(seen) && (begins || goes_on);
         self.note.rolling |= self.note.leaves;
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::bench::{Bench, TEAM, WEB, enrolled};
+use super::bench::{Bench, TEAM, WEB, deployment, enrolled};
 use crate::controllers::enrolment::memory::Enrolment;
 use crate::controllers::enrolment::plan::{NAME, ROW};
 use crate::controllers::scaffold::controller::Controller;
@@ -142,6 +142,21 @@ fn an_agent_runtime_that_comes_and_goes_is_enrolled_at_once_each_time() {
         bench.runtime("art", WEB, json!({}));
         assert_eq!(applies(&bench.converge()), 1);
         assert_eq!(bench.condition("art", "Ready"), "True/Configured");
+    }
+}
+
+/// As `kubectl replace --force` does it, before anybody has looked at the place between: it comes without what stood on the one before.
+#[test]
+fn a_workload_that_is_made_again_and_again_has_taken_nothing_back() {
+    let mut bench = enrolled();
+    for number in 0..6 {
+        bench.remove(Kind::Deployment, "web");
+        let mut web = deployment("web");
+        web["metadata"]["uid"] = json!(format!("web-{number}"));
+        bench.put(Kind::Deployment, web);
+        assert_eq!(applies(&bench.converge()), 1, "{number}");
+        assert!(is_labelled(&bench), "{number}");
+        assert_eq!(bench.condition("art", "Ready"), "True/Configured", "{number}");
     }
 }
 

@@ -236,6 +236,63 @@ fn mend_17_the_key_enrols_all_in_waves_and_releases_them_in_waves() {
     assert!((0..12).all(|number| is_plain(&bench, &format!("d{number:03}"))));
 }
 
+/// Every workload is enrolled for the key, and what the key enrolled is to be released.
+fn enrolled_by_the_key(bench: &mut Bench) {
+    bench.converge();
+    bench.cluster.configure("enrolment: {byWorkloadLabel: true}\n");
+    installed(bench);
+    for round in 0.. {
+        assert!(round < 12, "no end");
+        let names = applied(&bench.converge());
+        if names.is_empty() {
+            break;
+        }
+        for name in names {
+            if bench.objects.contains_key(&(Kind::Deployment, name.clone())) {
+                roll_out(bench, &name);
+            }
+        }
+    }
+    bench.cluster.configure("enrolment: {byWorkloadLabel: false}\n");
+}
+
+/// A Sandbox keeps its Pod, so that no rollout of it is ever over.
+#[test]
+fn sandboxes_that_the_key_releases_keep_no_place_in_the_wave() {
+    let mut bench = many(0, OLD);
+    bench.cluster.store.set_reach(Kind::Sandbox, Reach::Listed);
+    let names: Vec<_> = (0..12).map(|number| format!("b{number:03}")).collect();
+    for name in &names {
+        bench.put(
+            Kind::Sandbox,
+            json!({"metadata": {"name": name, "generation": 1}, "spec": {"replicas": 1, "podTemplate": {
+                "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "app", "image": "i"}]}}}}),
+        );
+        label(&mut bench, (Kind::Sandbox, name), Some("agent"), OLD);
+    }
+    enrolled_by_the_key(&mut bench);
+    assert!(names.iter().all(|name| bench.hash(Kind::Sandbox, name).is_some()));
+    assert_eq!(applied(&bench.converge()).len(), 12);
+    assert!(names.iter().all(|name| bench.hash(Kind::Sandbox, name).is_none()));
+    assert_eq!(bench.cluster.memory.rolling(), 0);
+}
+
+/// Nor does what is stuck without its sidecars: rollouts that failed are no reason to go on injecting.
+#[test]
+fn what_is_stuck_after_its_release_holds_no_other_release_up() {
+    let mut bench = many(7, OLD);
+    enrolled_by_the_key(&mut bench);
+    let first = applied(&bench.converge());
+    assert_eq!(first.len(), 5);
+    let stuck = json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
+    for name in &first {
+        roll_out(&mut bench, name);
+        bench.change(Kind::Deployment, name, json!({"status": {"updatedReplicas": 0, "conditions": stuck}}));
+    }
+    assert_eq!(applied(&bench.converge()).len(), 2);
+    assert!((0..7).all(|number| is_plain(&bench, &format!("d{number:03}"))));
+}
+
 #[test]
 fn mend_17_many_labels_at_once_roll_in_waves_and_what_is_stuck_holds_nobody_up() {
     let mut bench = many(12, NEW);

@@ -312,6 +312,32 @@ fn what_is_refused_is_told_at_once_and_not_sent_again_until_something_changes() 
     assert_eq!(applied(&bench.converge()), ["web"]);
 }
 
+/// The taking over from the Go operator goes before the apply, and nothing of it changes while it is refused.
+#[test]
+fn what_is_refused_ahead_of_the_apply_is_not_sent_again_at_once_either() {
+    let mut bench = Bench::new();
+    let marks = json!({
+        "metadata": {
+            "labels": {keys::LABEL_APP_MANAGED_BY: keys::MANAGED_BY_UPSTREAM},
+            "managedFields": [{"manager": keys::MANAGER_UPSTREAM, "operation": "Update", "fieldsV1": {
+                "f:metadata": {"f:labels": {"f:app.kubernetes.io/managed-by": {}}}}}],
+        },
+    });
+    bench.change(Kind::Deployment, "web", marks);
+    bench.runtime("art", (Kind::Deployment, "web"), json!({"metadata": {"finalizers": [keys::FINALIZER]}}));
+    let key = crate::store::Key::new("team", "deployments/web");
+    let item = Item { controller: NAME, key: key.clone() };
+    let edits = |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Edit { .. })).count();
+    let ops = bench.cluster.plan_at(super::super::plan::ROW, &key, s(100)).ops;
+    assert!(matches!(&ops[..], [Op::Edit { .. }, Op::Apply { .. }]), "{ops:?}");
+    let reason = crate::domain::reason::Reason::NotPermitted;
+    bench.cluster.memory.failure(&item, s(100), (ops[0].clone(), Some(reason), "no right to patch".into()));
+    for (now, sent) in [(100, 0), (106, 0), (159, 0), (161, 1)] {
+        bench.now = s(now);
+        assert_eq!(edits(&bench.converge()), sent, "after {} s", now - 100);
+    }
+}
+
 /// Only Deployments say by themselves that they are stuck.
 #[test]
 fn what_keeps_a_place_for_long_is_named_to_those_that_wait_for_it() {
