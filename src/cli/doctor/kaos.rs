@@ -4,7 +4,7 @@
 //! In: the objects, the platform file, ConfigMap `kaos-mcp-runtimes`, Gateways, Leases, Deployments of that operator. Out: nothing where there is no
 //! object of KAOS, but the other operator; else a check for each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -95,9 +95,13 @@ fn some(names: &[String]) -> String {
     if names.len() > 3 { format!("{head} and {} more", names.len() - 3) } else { head }
 }
 
+/// Whether an object names the image of its container itself.
+fn has_image(object: &Value) -> bool {
+    !text(object, "/spec/container/image").is_empty()
+}
+
 /// The images that the platform file has to name, each with who needs it.
 fn images(settings: &Settings, objects: &Objects) -> Said {
-    let has_image = |object: &Value| !text(object, "/spec/container/image").is_empty();
     let modes = |mode: Mode| {
         objects.apis.iter().filter(move |api| !has_image(api) && read::model_api(api).value.mode == mode).count()
     };
@@ -151,14 +155,12 @@ fn is_floating(image: &str) -> bool {
 
 async fn registry(visit: &mut Visit, settings: &Settings, objects: &Objects) -> anyhow::Result<()> {
     let name = "runtimes of tools";
-    let used: BTreeSet<String> = objects
-        .servers
-        .iter()
-        .filter_map(|server| match read::mcp_server(server).value.runtime {
-            Runtime::Registered(name) => Some(name),
-            Runtime::Custom | Runtime::Package(_) => None,
-        })
-        .collect();
+    let mut used = Used::new();
+    for server in &objects.servers {
+        if let Runtime::Registered(name) = read::mcp_server(server).value.runtime {
+            *used.entry(name).or_default() |= !has_image(server);
+        }
+    }
     let place = settings.registry_namespace.clone().unwrap_or_else(|| visit.operator.clone());
     let path = format!("{}/{}", Kind::ConfigMap.path(&place), keys::CONFIG_MAP_MCP_RUNTIMES);
     let map = match visit.read(name, &path).await? {
@@ -170,7 +172,10 @@ async fn registry(visit: &mut Visit, settings: &Settings, objects: &Objects) -> 
     Ok(())
 }
 
-fn runtimes(map: Option<&Value>, place: &str, used: &BTreeSet<String>) -> Said {
+/// The runtimes that MCPServers name, and whether one of them has no image but its runtime's.
+type Used = BTreeMap<String, bool>;
+
+fn runtimes(map: Option<&Value>, place: &str, used: &Used) -> Said {
     let called = format!("ConfigMap {place}/{}", keys::CONFIG_MAP_MCP_RUNTIMES);
     let Some(map) = map else {
         let seen = format!("{called} is not there");
@@ -183,12 +188,18 @@ fn runtimes(map: Option<&Value>, place: &str, used: &BTreeSet<String>) -> Said {
         Ok(registry) => registry,
         Err(fault) => return finding(format!("{called}: {fault}"), "correct the text"),
     };
-    let wrong: Vec<String> =
-        used.iter().filter_map(|name| registry.runtime(name).err()).map(|fault| fault.to_string()).collect();
+    let fault = |(name, needs_image): (&String, &bool)| match registry.runtime(name) {
+        Err(fault) => Some(fault.to_string()),
+        Ok(runtime) if *needs_image && runtime.image.is_none() => {
+            Some(format!("runtime {name} names no image, nor does an MCPServer that uses it"))
+        }
+        Ok(_) => None,
+    };
+    let wrong: Vec<String> = used.iter().filter_map(fault).collect();
     if wrong.is_empty() {
         return ok(format!("{called} lists {} runtimes, all that are used among them", registry.names().count()));
     }
-    finding(format!("{called}: {}", some(&wrong)), "add the runtime there, or correct spec.runtime")
+    finding(format!("{called}: {}", some(&wrong)), "add the runtime or its image there, or correct spec.runtime")
 }
 
 async fn gateway(visit: &mut Visit, settings: &Settings, objects: impl Iterator<Item = &Value>) -> anyhow::Result<()> {
@@ -392,13 +403,16 @@ mod tests {
     #[test]
     fn a_runtime_that_is_used_has_to_be_listed() {
         let map = |text: &str| json!({"data": {"runtimes.yaml": text}});
-        let used = BTreeSet::from(["slack".to_owned()]);
+        let used = Used::from([("slack".to_owned(), true)]);
+        let own = Used::from([("slack".to_owned(), false)]);
         for (map, used, status, words) in [
-            (None, BTreeSet::new(), Status::Ok, "no MCPServer needs it"),
+            (None, Used::new(), Status::Ok, "no MCPServer needs it"),
             (None, used.clone(), Status::Finding, "is not there"),
             (Some(json!({"data": {}})), used.clone(), Status::Finding, "has no key"),
             (Some(map("runtimes: [")), used.clone(), Status::Finding, "line"),
             (Some(map("runtimes: {a: {image: 'i:1'}}")), used.clone(), Status::Finding, "unknown runtime: slack"),
+            (Some(map("runtimes: {slack: {command: [run]}}")), used.clone(), Status::Finding, "slack names no image"),
+            (Some(map("runtimes: {slack: {command: [run]}}")), own, Status::Ok, "lists 1 runtimes"),
             (Some(map("runtimes: {slack: {image: 'i:1'}}")), used, Status::Ok, "lists 1 runtimes"),
         ] {
             let (found, seen, _) = runtimes(map.as_ref(), "kaos-system", &used);

@@ -15,7 +15,7 @@ use super::image::Image;
 use super::mark;
 use super::status::Verdict;
 use super::subject::Subject;
-use super::turns::{Turn, goes_on, turn};
+use super::turns::{Turn, goes_on, took_its_turn, turn};
 use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
 use crate::controllers::agent::memory::{Agents, Context, Plan};
@@ -203,7 +203,7 @@ impl Work {
         }
         let blocked = conflicts.iter().any(|(kind, _)| *kind != Kind::Service);
         if !blocked {
-            (work.note.rolling, work.note.failed) = goes_on(subject);
+            (work.note.rolling, work.note.failed) = goes_on(subject, &wanted);
             let left = (subject.face.leaves)(subject, &wanted);
             let leaves = left.how != Leaves::Written;
             work.note.compared = left.compared;
@@ -267,15 +267,22 @@ impl Work {
                 }
             }
         }
-        let Some(op) = own.apply(claim) else { return };
+        let Some(mut op) = own.apply(claim) else { return };
         if own.kind == Kind::Deployment {
-            match if standing == Standing::Other { turn(subject) } else { Turn::Own } {
-                Turn::Own => {}
+            let turn = if standing == Standing::Other { turn(subject) } else { Turn::Own };
+            match turn {
+                // A place that it had stays its own until these Pods are there.
+                Turn::Own => self.note.rolling |= subject.note().is_some_and(|note| note.rolling),
                 Turn::Now => self.note.rolling = true,
                 Turn::Later => {
                     self.note.waits = true;
                     return;
                 }
+            }
+            // What is taken back from somebody is the rollout that it was.
+            let again = standing != Standing::Other && took_its_turn(subject);
+            if (turn == Turn::Now && subject.look.is_some()) || again {
+                own.takes_its_turn(&mut op);
             }
         }
         let before = match own.kind {
@@ -357,7 +364,8 @@ impl Work {
         self.note.marked = Some(marked);
         // Nothing of what was to be written and read is.
         (self.note.sent, self.note.read) = (String::new(), None);
-        (self.note.rolling, self.note.failed) = goes_on(subject);
+        let stands = self.wanted.as_ref().map(|wanted| goes_on(subject, wanted));
+        (self.note.rolling, self.note.failed) = stands.unwrap_or_default();
         self.stop = stop.or(self.stop.take());
     }
 
@@ -533,16 +541,18 @@ fn finalizer(subject: &Subject<'_>, wanted: bool) -> Op {
     Op::Edit { kind: subject.face.kind, key: subject.cx.key.clone(), operations }
 }
 
-/// The Agent goes: what it controls goes first, unless somebody asked for it to stay.
+/// The Agent goes: what it controls goes first, unless somebody asked for it to stay. What cannot be deleted once, for want of a right or because
+/// a policy forbids it, is left to the garbage collector, because the Agent owns it: its end waits for nobody.
 fn ending(subject: &Subject<'_>, claims: &Claims<'_>) -> Vec<Op> {
     if !subject.seen.carries(subject.face.finalizer) {
         return Vec::new();
     }
     let orphans = subject.seen.finalizers.iter().any(|name| &**name == "orphan");
+    let is_left = subject.trouble().is_some_and(|trouble| matches!(trouble.op, Op::Delete { .. }));
     let mut ops = Vec::new();
     // The account goes with the Agent: Pods that end may still need it.
     for (kind, claim) in [(Kind::Deployment, claims.deployment), (Kind::Service, claims.service)] {
-        if let (Claim::Ours(uid), false) = (claim, orphans || subject.face.collected) {
+        if let (Claim::Ours(uid), false) = (claim, orphans || is_left || subject.face.collected) {
             ops.push(delete((kind, &subject.made), uid));
         }
     }

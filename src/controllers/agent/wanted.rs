@@ -11,6 +11,7 @@ use super::claim::{Claim, Claims};
 use super::drift;
 use super::enrol::{Unsettled, carried};
 use super::subject::Subject;
+use super::turns::in_turn;
 use crate::api::digest;
 use crate::api::json::without_nulls;
 use crate::controllers::scaffold::plan::{Op, UNMADE};
@@ -143,9 +144,21 @@ impl Own {
         Some(Op::Own { kind: self.kind, key: self.key.clone(), body })
     }
 
+    /// Says in that apply that it was its turn, for whoever leads next.
+    pub(in crate::controllers::agent) fn takes_its_turn(&self, op: &mut Op) {
+        if let Op::Own { body, .. } = op {
+            body["metadata"]["annotations"][keys::ANNOTATION_CONTENT_DIGEST] = json!(in_turn(&self.digest));
+        }
+    }
+
+    /// Whether it is what was applied last, in its turn or not.
+    pub(in crate::controllers::agent) fn is_applied(&self, digest: Option<&str>) -> bool {
+        digest.is_some_and(|digest| digest == self.digest || digest == in_turn(&self.digest))
+    }
+
     /// How the object of ours stands; `applied` is the digest and the fields of our last apply.
     pub(in crate::controllers::agent) fn standing(&self, (digest, fields): (Option<&str>, Option<&str>)) -> Standing {
-        if digest != Some(&*self.digest) {
+        if !self.is_applied(digest) {
             return Standing::Other;
         }
         let fields = fields.and_then(|fields| serde_json::from_str(fields).ok()).unwrap_or(Value::Null);

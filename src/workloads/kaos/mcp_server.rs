@@ -43,6 +43,9 @@ pub fn compose(
                 }
                 None => {
                     let runtime = registry.as_ref().map_err(Clone::clone)?.runtime(name)?;
+                    if runtime.image.is_none() && server.container.image.is_none() {
+                        return Err(RuntimeFault::Entry(name.clone(), "names no image".to_owned()).into());
+                    }
                     start(&mut container, runtime);
                     runtime.params_variable.clone()
                 }
@@ -86,7 +89,8 @@ pub fn compose(
 }
 
 fn start(container: &mut Map<String, Value>, runtime: &registry::Runtime) {
-    container.insert("image".to_owned(), json!(runtime.image));
+    // An entry without one leaves it to `container.image`.
+    container.extend(runtime.image.as_ref().map(|image| ("image".to_owned(), json!(image))));
     for (name, words) in [("command", &runtime.command), ("args", &runtime.args)] {
         if !words.is_empty() {
             container.insert(name.to_owned(), json!(words));
@@ -94,9 +98,9 @@ fn start(container: &mut Map<String, Value>, runtime: &registry::Runtime) {
     }
 }
 
-/// The command that installs a package and runs it; a version or an extra is no part of the program's name.
+/// The command that installs a package and runs it; a version or an extra is no part of the program's name. A dot leads into a module, and stays.
 fn install(package: &str) -> Value {
     let name: String =
         package.chars().take_while(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(*letter)).collect();
-    json!(["/bin/sh", "-c", INSTALL, "install-and-run", package, name, name.replace(['-', '.'], "_")])
+    json!(["/bin/sh", "-c", INSTALL, "install-and-run", package, name, name.replace('-', "_")])
 }

@@ -205,7 +205,7 @@ fn composed_hosted(
         &[("periodSeconds", 1), ("timeoutSeconds", 5), ("failureThreshold", 300)],
     );
     let pod = Map::from_iter([
-        ("initContainers".to_owned(), json!([server, init("pull-model", json!(["pull", model]))])),
+        ("initContainers".to_owned(), json!([server, init("pull-model", pulled(model))])),
         ("volumes".to_owned(), json!([{"name": VOLUME_DATA, "emptyDir": {}}])),
     ]);
     let mut container = Map::new();
@@ -222,6 +222,11 @@ fn composed_hosted(
         port_variable: None,
     };
     composed(identity, (&api.container, api.pod_spec.as_ref()), container, settings)
+}
+
+/// The arguments that pull a model, whatever it is called: what begins with a hyphen would be an option.
+fn pulled(model: &str) -> Value {
+    if model.starts_with('-') { json!(["pull", "--", model]) } else { json!(["pull", model]) }
 }
 
 fn probes(path: &str, port: u16) -> [(String, Value); 2] {

@@ -17,8 +17,8 @@ pub const PYTHON_STRING: &str = "python-string";
 /// How tools of one runtime are started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Runtime {
-    /// Image.
-    pub image: String,
+    /// Image; `None`: whoever uses it names one.
+    pub image: Option<String>,
     /// In place of the image's entry point.
     pub command: Vec<String>,
     /// Its arguments.
@@ -108,7 +108,7 @@ fn runtime(node: &Node) -> Result<Runtime, String> {
         Some((_, node)) => Err(format!("{key} is {}, a list of texts is expected", node.kind())),
     };
     Ok(Runtime {
-        image: text("image")?.ok_or("names no image")?,
+        image: text("image")?,
         command: list("command")?,
         args: list("args")?,
         params_variable: text("paramsEnvVar")?,
@@ -150,7 +150,10 @@ runtimes:
     fn a_runtime_is_what_its_entry_says_and_a_wrong_one_takes_no_other_with_it() {
         let registry = Registry::read(TEXT).unwrap();
         let python = registry.runtime(PYTHON_STRING).unwrap();
-        assert_eq!((&*python.image, python.params_variable.as_deref()), ("tools:1", Some("MCP_TOOLS_STRING")));
+        assert_eq!(
+            (python.image.as_deref(), python.params_variable.as_deref()),
+            (Some("tools:1"), Some("MCP_TOOLS_STRING"))
+        );
         assert_eq!(registry.runtime("kubernetes").unwrap().args, ["--port", "8000"]);
         let nope = registry.runtime("nope").unwrap_err().to_string();
         assert_eq!(nope, "unknown runtime: nope (not found in registry)");

@@ -316,8 +316,12 @@ fn fields(subject: &Subject<'_>, verdict: &Verdict<'_>, (look, judged): (&Look, 
     put("phase", judged.phase.into());
     put("ready", (judged.ready.phase == Phase::Ready).into());
     put("message", cut(judged.message.clone(), MESSAGE).into());
-    if let Some(endpoint) = &look.endpoint {
-        put("endpoint", endpoint.clone().into());
+    // What cannot be made anew leaves what was made, and where it is reached.
+    let unmade = look.failed.is_some() || !look.findings.faults.is_empty();
+    let stands = unmade && matches!(verdict.claims.service, Claim::Ours(_));
+    let stood = || before.get("endpoint").cloned().filter(|_| stands);
+    if let Some(endpoint) = look.endpoint.clone().map(Value::from).or_else(stood) {
+        put("endpoint", endpoint);
     }
     if let Some((name, url)) = &look.model_api {
         put("linkedResources", json!({"modelapi": name, "modelapiEndpoint": url}));

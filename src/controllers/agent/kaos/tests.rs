@@ -192,6 +192,23 @@ fn cases_46_and_49_a_model_that_is_not_offered_is_refused_until_it_is() {
     assert!(bench.find(Kind::Deployment, "agent-a").is_some());
 }
 
+/// Its Service stands: who calls it is not told that there is none.
+#[test]
+fn case_41_an_agent_that_cannot_be_made_anew_is_reached_where_it_was() {
+    let endpoint = "http://agent-a.team.svc.cluster.local:8000";
+    for spec in [json!({"model": "other"}), json!({"gatewayRoute": {"timeout": "soon"}})] {
+        let mut bench = running();
+        bench.edit(Kind::KaosAgent, "a", json!({"spec": spec}));
+        converge(&mut bench);
+        let (phase, ready, message) = says(&bench, Kind::KaosAgent, "a");
+        assert_eq!((&*phase, ready), ("Failed", false), "{message}");
+        assert_eq!(status(&bench, Kind::KaosAgent, "a")["endpoint"], endpoint, "{spec}");
+        bench.remove(Kind::Service, "agent-a");
+        converge(&mut bench);
+        assert_eq!(status(&bench, Kind::KaosAgent, "a").get("endpoint"), None, "{spec}");
+    }
+}
+
 /// A dependency that flickers is not written; one that stays away is, and what runs goes on.
 #[test]
 fn case_41_and_ruling_9_what_is_said_of_a_dependency_has_held_for_a_while() {
@@ -451,9 +468,8 @@ fn cases_134_and_135_what_goes_waits_for_nothing_and_only_our_finalizer_is_taken
     }
 }
 
-/// A change of the platform's image concerns all, and rolls a few at a time; what a user changes waits for nobody.
-#[test]
-fn ruling_10_a_change_for_all_rolls_five_at_a_time() {
+/// Eight Agents that run image `agent:1`.
+fn fleet() -> Bench {
     let mut bench = bench(IMAGES);
     hosted(&mut bench);
     converge(&mut bench);
@@ -462,22 +478,153 @@ fn ruling_10_a_change_for_all_rolls_five_at_a_time() {
         agent(&mut bench, &format!("a{number}"), json!({}));
     }
     converge(&mut bench);
-    for number in 0..8 {
-        bench.rolled_out(&format!("agent-a{number}"));
+    come_up(&mut bench, 0..8);
+    converge(&mut bench);
+    bench
+}
+
+fn come_up(bench: &mut Bench, numbers: std::ops::Range<u32>) {
+    numbers.for_each(|number| bench.rolled_out(&format!("agent-a{number}")));
+}
+
+/// Their rollouts exceed their deadline.
+fn fail(bench: &mut Bench, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        let name = format!("agent-a{number}");
+        let generation = bench.object(Kind::Deployment, &name)["metadata"]["generation"].clone();
+        let late = json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
+        let status = json!({"observedGeneration": generation, "updatedReplicas": 1, "replicas": 2, "conditions": late});
+        bench.edit(Kind::Deployment, &name, json!({"status": status}));
     }
+}
+
+/// The platform's image is another.
+fn image(bench: &mut Bench, image: &str) {
+    bench.cluster.configure(&IMAGES.replace("agent:1", image));
+}
+
+/// How many of them have it.
+fn with(bench: &Bench, image: &str) -> usize {
+    (0..8).filter(|number| bench.container(&format!("agent-a{number}"), 0)["image"] == image).count()
+}
+
+/// Another one leads, which looks at all before it rolls any.
+fn another_leads(bench: &mut Bench) {
+    bench.cluster.forget();
+    let before = with(bench, "agent:1");
+    converge(bench);
+    assert_eq!(with(bench, "agent:1"), before, "nobody rolls before it is known who does");
+    bench.cluster.memory.surveyed = true;
+}
+
+/// A change of the platform's image concerns all, and rolls a few at a time; what a user changes waits for nobody.
+#[test]
+fn ruling_10_a_change_for_all_rolls_five_at_a_time() {
+    let mut bench = fleet();
+    image(&mut bench, "agent:2");
     converge(&mut bench);
-    bench.cluster.configure(&IMAGES.replace("agent:1", "agent:2"));
-    let rolled = |bench: &Bench| {
-        (0..8).filter(|number| bench.container(&format!("agent-a{number}"), 0)["image"] == "agent:2").count()
-    };
-    converge(&mut bench);
-    assert_eq!(rolled(&bench), 5);
+    assert_eq!(with(&bench, "agent:2"), 5);
     bench.edit(Kind::KaosAgent, "a7", json!({"spec": {"config": {"description": "d"}}}));
     converge(&mut bench);
-    assert_eq!((rolled(&bench), bench.container("agent-a7", 0)["image"].clone()), (6, json!("agent:2")));
-    for number in 0..8 {
-        bench.rolled_out(&format!("agent-a{number}"));
+    assert_eq!((with(&bench, "agent:2"), bench.container("agent-a7", 0)["image"].clone()), (6, json!("agent:2")));
+    come_up(&mut bench, 0..8);
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:2"), 8);
+}
+
+/// The marks of their turns stand on the Deployments: the budget and the halt outlive whoever leads.
+#[test]
+fn ruling_10_whoever_leads_next_knows_who_rolls_and_what_failed() {
+    let mut bench = fleet();
+    image(&mut bench, "agent:2");
+    converge(&mut bench);
+    another_leads(&mut bench);
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:2"), 5, "those that roll keep their places");
+    come_up(&mut bench, 0..1);
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:2"), 6);
+    // What somebody takes away and is put back is still of that turn.
+    let other = json!({"spec": {"template": {"spec": {"containers": [{"name": "agent", "image": "agent:2", "imagePullPolicy": "Always"}]}}}});
+    bench.edit(Kind::Deployment, "agent-a1", other);
+    converge(&mut bench);
+    another_leads(&mut bench);
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:2"), 6);
+    fail(&mut bench, 1..3);
+    come_up(&mut bench, 3..6);
+    another_leads(&mut bench);
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:2"), 6, "two that failed end it for the next one as well");
+    // What its user changes waits for nobody, and is no part of it any more.
+    bench.edit(Kind::KaosAgent, "a1", json!({"spec": {"config": {"description": "d"}}}));
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:2"), 8);
+    fail(&mut bench, 1..2);
+    another_leads(&mut bench);
+    converge(&mut bench);
+    assert_eq!(bench.cluster.memory.failed(), 1, "what its user rolled has failed for its user alone");
+}
+
+/// Whose rollout it is cannot be told from a Deployment's status.
+#[test]
+fn ruling_10_what_users_break_and_pods_that_end_later_take_nobodys_place() {
+    let mut bench = fleet();
+    for number in 0..6 {
+        let described = json!({"spec": {"config": {"description": format!("d{number}")}}});
+        bench.edit(Kind::KaosAgent, &format!("a{number}"), described);
     }
     converge(&mut bench);
-    assert_eq!(rolled(&bench), 8);
+    fail(&mut bench, 0..3);
+    another_leads(&mut bench);
+    image(&mut bench, "agent:2");
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:2"), 5, "neither three that failed nor three that roll are the platform's");
+    come_up(&mut bench, 0..8);
+    converge(&mut bench);
+    come_up(&mut bench, 0..8);
+    converge(&mut bench);
+    // All have rolled; then Pods end.
+    for number in 0..6 {
+        let ended = json!([{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}]);
+        let status = json!({"readyReplicas": 0, "availableReplicas": 0, "conditions": ended});
+        bench.edit(Kind::Deployment, &format!("agent-a{number}"), json!({"status": status}));
+    }
+    another_leads(&mut bench);
+    image(&mut bench, "agent:3");
+    converge(&mut bench);
+    assert_eq!(with(&bench, "agent:3"), 5);
+}
+
+#[test]
+fn ruling_10_what_is_held_still_or_has_no_pods_is_written_and_takes_no_place() {
+    let mut bench = fleet();
+    bench.edit(Kind::Deployment, "agent-a6", json!({"spec": {"replicas": 0}}));
+    bench.edit(Kind::Deployment, "agent-a7", json!({"spec": {"paused": true}}));
+    converge(&mut bench);
+    image(&mut bench, "agent:2");
+    converge(&mut bench);
+    let others = ["agent-a6", "agent-a7"].map(|name| bench.container(name, 0)["image"].clone());
+    assert_eq!((with(&bench, "agent:2"), others), (7, [json!("agent:2"), json!("agent:2")]));
+    assert_eq!(bench.cluster.memory.rolling(), 5);
+}
+
+/// The next change is what mends those that failed, and so does not wait for them.
+#[test]
+fn ruling_10_a_wave_that_halted_goes_on_with_the_next_change() {
+    let mut bench = fleet();
+    image(&mut bench, "agent:2");
+    converge(&mut bench);
+    fail(&mut bench, 0..2);
+    come_up(&mut bench, 2..5);
+    converge(&mut bench);
+    assert_eq!((with(&bench, "agent:2"), bench.cluster.memory.failed()), (5, 2));
+    image(&mut bench, "agent:3");
+    converge(&mut bench);
+    assert_eq!((with(&bench, "agent:3"), bench.cluster.memory.failed()), (5, 0));
+    for _ in 0..2 {
+        come_up(&mut bench, 0..8);
+        converge(&mut bench);
+    }
+    assert_eq!(with(&bench, "agent:3"), 8);
 }

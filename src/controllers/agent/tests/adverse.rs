@@ -80,6 +80,21 @@ fn d13_in_a_namespace_that_goes_nothing_is_made_and_deletion_waits_for_nothing()
     assert!(bench.find(Kind::Agent, "weather").is_none());
 }
 
+/// A right that was revoked, or a policy that forbids it: everything is owned, and the garbage collector has rights of its own.
+#[test]
+fn d12_d13_an_agent_goes_though_what_it_made_may_not_be_deleted() {
+    for kind in [Kind::Deployment, Kind::Service] {
+        let mut bench = running();
+        bench.edit(Kind::Agent, "weather", json!({"metadata": {"deletionTimestamp": "2026-05-02T00:00:00Z"}}));
+        let is_it = |op: &Op| matches!(op, Op::Delete { kind: its, .. } if *its == kind);
+        assert!(bench.round_that_fails(&ROW, is_it), "{kind:?}");
+        assert!(bench.find(Kind::Agent, "weather").is_some(), "{kind:?}: what it made is to go first");
+        bench.converge();
+        assert!(bench.find(Kind::Agent, "weather").is_none(), "{kind:?}");
+        assert!(bench.find(kind, "weather").is_some(), "{kind:?}: left to the garbage collector");
+    }
+}
+
 #[test]
 fn builds_that_cannot_be_read_are_no_builds_that_do_not_exist() {
     let mut bench = Bench::new();

@@ -93,6 +93,8 @@ fn case_111_a_model_is_an_argument_whatever_it_holds() {
         pod["initContainers"].as_array().unwrap().iter().map(|one| variable(one, "OLLAMA_HOST")).collect();
     assert_eq!(hosts, [Some("127.0.0.1:11435".to_owned()), Some("127.0.0.1:11435".to_owned())]);
     assert_eq!(variable(&pod["containers"][0], "OLLAMA_HOST"), None);
+    let option = super::pod(&built(&hosted("--insecure")));
+    assert_eq!(option["initContainers"][1]["args"], json!(["pull", "--", "--insecure"]), "nor an option of it");
 }
 
 #[test]

@@ -12,6 +12,7 @@ const RUNTIMES: &str = "
 runtimes:
   python-string: {image: 'example/tools:1', paramsEnvVar: MCP_TOOLS_STRING}
   kubernetes: {image: 'example/kubernetes:1', args: [--port, '8000']}
+  bare: {args: [--port, '8000']}
 ";
 
 fn registry() -> Result<Registry, RuntimeFault> {
@@ -98,6 +99,20 @@ fn case_119_the_container_overrides_the_runtime() {
     );
 }
 
+/// An entry of the registry may leave the image to whoever uses it.
+#[test]
+fn case_119_a_runtime_without_an_image_runs_that_of_the_container() {
+    let mut own = registered("bare", None);
+    assert_eq!(
+        compose(&own, &settings()).unwrap_err().to_string(),
+        "runtime bare of the registry: names no image",
+        "nobody names one"
+    );
+    own.container.image = Some("mine:1".to_owned());
+    let container = main(&built(&own));
+    assert_eq!((&container["image"], &container["args"]), (&json!("mine:1"), &json!(["--port", "8000"])));
+}
+
 /// Old spellings (docs/tasks/kaos-spellings.md): case 19 holds where the platform names that image.
 #[test]
 fn case_19_text_of_an_old_spelling() {
@@ -130,6 +145,7 @@ fn case_18_a_package_is_an_argument_of_a_fixed_script() {
     for (package, program, module) in [
         ("mcp-server-calculator", "mcp-server-calculator", "mcp_server_calculator"),
         ("mcp-server-x[all]==1.2", "mcp-server-x", "mcp_server_x"),
+        ("acme.tools-mcp==1.2", "acme.tools-mcp", "acme.tools_mcp"),
         ("x; reboot", "x", "x"),
     ] {
         let container = main(&built(&server(Runtime::Package(package.to_owned()))));
