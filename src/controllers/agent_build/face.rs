@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::status::State;
 use super::subject::Subject;
 use super::{clean_up, prerequisites};
-use crate::api::findings::Fault;
+use crate::api::findings::{Fault, Findings};
 use crate::api::secrets;
 use crate::config::builds::{Builds, Settings};
 use crate::controllers::agent_build::memory::Plan;
@@ -38,6 +38,8 @@ pub(in crate::controllers::agent_build) struct Face {
     pub(in crate::controllers::agent_build) read: fn(&Value, &str, &Builds) -> BuildRequest,
     /// What is wrong with it, should no webhook have judged it, and with what the platform holds for it.
     pub(in crate::controllers::agent_build) judge: fn(&Subject<'_>) -> Vec<Fault>,
+    /// Takes out of what composition finds what `judge` names at its own places.
+    pub(in crate::controllers::agent_build) leave: fn(&FrontEnd, &mut Findings),
     /// The Secrets that an object refers to.
     pub(in crate::controllers::agent_build) secrets: fn(&Value) -> BTreeSet<String>,
     /// The result of a build that ended before us, which is taken over as it is.
@@ -82,6 +84,7 @@ pub(in crate::controllers::agent_build) static KAGENTI: Face = Face {
     cleans_up: true,
     read: |object, namespace, builds| read(object, namespace, &builds.view, 1).0,
     judge: |subject| prerequisites::template(subject).into_iter().chain(prerequisites::judged(subject)).collect(),
+    leave: |_, _| (),
     secrets: secrets::of_build,
     inherits: |_| None,
     ready: |_, _| None,

@@ -13,6 +13,7 @@ use super::status::{Phase, READY, State};
 use super::subject::Subject;
 use crate::api::agent_kagenti_dev::provenance::INPUTS;
 use crate::domain::reason::Reason;
+use crate::pipelines::names::LABEL_LIMIT;
 use crate::store::kinds::tekton::{ChildSeen, RESULT_COMMIT, RESULTS_DIGEST, RESULTS_IMAGE, ResultSeen, TaskSeen};
 use crate::store::objects::{RunRef, TaskRunRef};
 use crate::store::{PipelineRunSeen, TaskRunSeen};
@@ -32,8 +33,26 @@ pub(super) enum Outcome {
     Is(Box<State>),
 }
 
-/// The TaskRuns of a run with their tasks, in the order of the tasks; of several of one task the newest. Only those that Tekton says it made of
-/// which task: owners and labels are whatever somebody wrote who may make TaskRuns.
+/// What Tekton lists as made for a task, where it has made that. It takes up every TaskRun whose labels name run and task and whose first owner is the
+/// run, whoever made it; one of its own has a name that follows from both. Where that name would be too long it ends in a digest, and what is
+/// listed alone counts.
+fn made_for<'a>(run: &RunRef<'a>, task: &TaskSeen) -> Option<&'a ChildSeen> {
+    let seen: &'a PipelineRunSeen = run.seen;
+    let mut listed = seen.children.iter().filter(|child| is_listed_for(child, task));
+    let name = format!("{}-{}", run.name, task.name);
+    if name.len() <= LABEL_LIMIT {
+        return listed.find(|child| *child.name == *name);
+    }
+    let first = listed.next()?;
+    listed.all(|other| other.name == first.name).then_some(first)
+}
+
+fn is_listed_for(child: &ChildSeen, task: &TaskSeen) -> bool {
+    &*child.kind == "TaskRun" && child.task == task.name
+}
+
+/// The TaskRuns of a run with their tasks, in the order of the tasks. Only those that Tekton made: owners and labels are whatever somebody wrote who
+/// may make TaskRuns.
 pub(super) fn children<'a>(
     subject: &Subject<'a>,
     run: &RunRef<'a>,
@@ -41,21 +60,20 @@ pub(super) fn children<'a>(
     let (store, namespace) = (subject.cx.store, subject.namespace());
     let (seen, uid): (&'a PipelineRunSeen, &'a str) = (run.seen, run.uid);
     seen.tasks.iter().filter_map(move |task| {
-        let made = seen.children.iter().filter(|child| &*child.kind == "TaskRun" && child.task == task.name);
-        let found = made.filter_map(|child| store.task_run(namespace, &child.name));
-        let of_run = found.filter(|child| child.seen.controller.as_ref().is_some_and(|owner| owner.uid == uid));
-        let newest = of_run.max_by(|a, b| (&a.seen.created, a.name).cmp(&(&b.seen.created, b.name)))?;
-        Some((task, newest))
+        let child = store.task_run(namespace, &made_for(run, task)?.name)?;
+        let is_of_run = child.seen.controller.as_ref().is_some_and(|owner| owner.uid == uid);
+        is_of_run.then_some((task, child))
     })
 }
 
-/// The TaskRuns that a run names and that have not been seen to end.
+/// The TaskRuns that Tekton made for a run and that have not been seen to end.
 pub(super) fn unseen<'a>(subject: &Subject<'a>, run: &RunRef<'a>) -> impl Iterator<Item = &'a ChildSeen> {
     let (store, namespace) = (subject.cx.store, subject.namespace());
     let seen: &'a PipelineRunSeen = run.seen;
-    seen.children.iter().filter(move |child| {
+    let made = seen.tasks.iter().filter_map(move |task| made_for(run, task));
+    made.filter(move |child| {
         let known = store.task_run(namespace, &child.name);
-        &*child.kind == "TaskRun" && !known.is_some_and(|child| is_over(child.seen))
+        !known.is_some_and(|child| is_over(child.seen))
     })
 }
 
@@ -87,7 +105,10 @@ fn ended_well(subject: &Subject<'_>, run: &RunRef<'_>) -> State {
             (_, Some(skipped)) if task.guarded && &*skipped.reason == SKIPPED_BY_ITSELF => continue,
             (_, Some(skipped)) => format!("was skipped: {}", failure::words(&skipped.reason)),
             (Some(_), None) => "did not succeed".to_owned(),
-            (None, None) => "was never run, or its TaskRun is gone".to_owned(),
+            (None, None) => match stranger(run, task) {
+                Some(name) => format!("was run by TaskRun {name}, which Tekton lists and has not made"),
+                None => "was never run, or its TaskRun is gone".to_owned(),
+            },
         };
         let message = format!("the run ended well, but task {} {why}; what it guards was not checked", task.name);
         return failed(subject, Reason::GateSkipped, message);
@@ -100,6 +121,13 @@ fn ended_well(subject: &Subject<'_>, run: &RunRef<'_>) -> State {
         Ok(built) => succeeded(subject, run, &ran, (&built, commit(&ran))),
         Err((reason, message)) => failed(subject, reason, message),
     }
+}
+
+/// The TaskRun that took the place of the one that Tekton makes for a task.
+fn stranger<'a>(run: &RunRef<'a>, task: &TaskSeen) -> Option<&'a str> {
+    let seen: &'a PipelineRunSeen = run.seen;
+    let listed = seen.children.iter().find(|child| is_listed_for(child, task))?;
+    made_for(run, task).is_none().then_some(&*listed.name)
 }
 
 fn result<'a>(results: &'a [ResultSeen], names: &[&str]) -> Option<&'a str> {

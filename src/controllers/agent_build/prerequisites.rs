@@ -72,8 +72,12 @@ pub(super) fn secrets(subject: &Subject<'_>, request: &mut BuildRequest) -> Vec<
     let mut faults = Vec::new();
     for wanted in wanted(subject) {
         if !syntax::is_subdomain(&wanted.name) {
-            // Nothing has that name, and it makes no address that could be asked.
-            let sentence = format!("names {}, which is the name of no Secret", shown(&wanted.name));
+            // Nothing has that name, and it makes no address that could be asked. Where a name belongs, people put the token itself.
+            let name = match wanted.what {
+                Use::Git | Use::Registry | Use::Token => "a text".to_owned(),
+                Use::Signing | Use::Parameter => shown(&wanted.name),
+            };
+            let sentence = format!("names {name}, which is the name of no Secret");
             faults.push(fault(&wanted, sentence, "name a Secret of the build's namespace"));
             continue;
         }

@@ -157,7 +157,10 @@ fn composed(subject: &Subject<'_>, request: &BuildRequest) -> Result<Composition
         settings: &builds.settings.pipelines,
         accounts: Some(&accounts),
     };
-    compose(request, around).map_err(|found| found.faults.into_iter().chain(found.content).collect())
+    compose(request, around).map_err(|mut found| {
+        (subject.face.leave)(subject.face.front, &mut found);
+        found.faults.into_iter().chain(found.content).collect()
+    })
 }
 
 /// The build cannot start; it does once what is wrong is put right.

@@ -88,10 +88,11 @@ pub(super) fn registry_token(object: &Value) -> Option<Credential> {
     token(object, REGISTRY_TOKEN)
 }
 
-/// The Secret that a literal names for the registry.
+/// The Secret that a literal names for the registry; an entry that refers to something else has no effect, whatever else it says.
 pub(super) fn registry_secret(object: &Value) -> Option<&str> {
-    let last = entries(object).iter().rfind(|entry| name(entry) == keys::ENV_IMAGE_REPO_SECRET)?;
-    last.get("value").and_then(Value::as_str).filter(|value| !value.is_empty())
+    let last = entries(object).iter().rfind(|entry| name(entry) == keys::ENV_IMAGE_REPO_SECRET);
+    let value = last.filter(|entry| meaning(entry) == Meaning::Login)?.get("value");
+    value.and_then(Value::as_str).filter(|value| !value.is_empty())
 }
 
 /// The arguments of the build, in order; of one name the last entry counts.

@@ -10,7 +10,7 @@ use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::pipelines::catalogue::{Values, config_maps};
 use crate::pipelines::compose::{Composition, Surroundings, compose};
-use crate::pipelines::fixtures::{OPERATOR, TEAM, task, task_params};
+use crate::pipelines::fixtures::{OPERATOR, TEAM, task, task_params, template_map};
 use crate::pipelines::names;
 use crate::pipelines::settings::Settings;
 use crate::pipelines::templates::TemplatesView;
@@ -250,6 +250,66 @@ fn a_missing_template_is_the_platforms_affair() {
     let found = validate((&sample(json!({})), None), (front(keys::GROUP_BEEAI), TEAM), &view, &settings);
     assert!(found.faults.is_empty(), "{found:?}");
     assert!(found.notes.iter().any(|note| note.path.contains("pipeline-template-beeai")), "{found:?}");
+}
+
+/// The platform's template may ask for credentials: the review says what the build would not start without, and no more.
+#[test]
+fn what_a_template_asks_of_the_variables_is_said_by_the_review_as_at_the_start() {
+    let asking = |parameter: &str| {
+        let mut template: Value = serde_json::from_str(include_str!("../catalogue/templates/beeai.json")).unwrap();
+        template["requiredParameters"] = json!([parameter]);
+        view().with([template_map(OPERATOR, super::TEMPLATE, &template.to_string())])
+    };
+    let (settings, whose) = (Settings::new(OPERATOR), (front(keys::GROUP_BEEAI), TEAM));
+    for (parameter, env, is_open) in [
+        ("SOURCE_REPO_SECRET", json!(null), true),
+        ("SOURCE_REPO_SECRET", json!([secret("GITHUB_TOKEN", "s", "k")]), false),
+        ("registry-secret", json!([{"name": "A", "value": "b"}]), true),
+        ("registry-secret", json!([{"name": "IMAGE_REPO_SECRET", "value": "s"}]), false),
+    ] {
+        let (view, object) = (asking(parameter), sample(json!({"env": env})));
+        let reviewed = validate((&object, None), whose, &view, &settings).faults;
+        let request = read(&object, whose, &view, &settings);
+        let around = Surroundings { steps: view.steps(OPERATOR), settings: &settings, accounts: None };
+        let started = compose(&request, around).map_or_else(|found| found.faults, |_| Vec::new());
+        assert_eq!(reviewed, started, "{env}");
+        let open: Vec<_> = reviewed.iter().map(|fault| (&*fault.path, fault.parameter.as_deref())).collect();
+        assert_eq!(open, [("spec.env", Some(parameter))][..usize::from(is_open)], "{env}");
+    }
+}
+
+/// What has no effect, as the review says, has none in the run.
+#[test]
+fn a_variable_that_refers_to_something_names_no_login() {
+    let both =
+        json!({"name": "IMAGE_REPO_SECRET", "value": "no secret", "valueFrom": {"fieldRef": {"fieldPath": "x"}}});
+    let object = sample(json!({"env": [both]}));
+    assert_eq!(login(&object, &Settings::new(OPERATOR)), RegistryLogin::None);
+    assert_eq!(faults(&object), Vec::<String>::new());
+    let run = composed(&object, &Settings::new(OPERATOR)).run;
+    assert_eq!(names_of(&run["spec"]["workspaces"]), ["shared-workspace"]);
+}
+
+/// What composition says of the entries is left to the review, which therefore names all of it.
+#[test]
+fn whatever_composition_finds_in_an_entry_the_review_finds_at_its_place() {
+    let text = |name: &str, value: &str| json!({"name": name, "value": value});
+    for entry in [
+        text("", "x"),
+        text("A-B", "x"),
+        text("A", "x\ny"),
+        text("A", "x\0"),
+        text("A", "$("),
+        text("A", &"x".repeat(64 * 1024 + 1)),
+        text("IMAGE_REPO_SECRET", "no secret"),
+        secret("GITHUB_TOKEN", "no secret", "k"),
+        secret("IMAGE_REPO_TOKEN", "no secret", "k"),
+    ] {
+        let object = sample(json!({"env": [text("FIRST", "x"), entry]}));
+        let found = judged(&object);
+        assert!(!found.faults.is_empty(), "{entry}");
+        assert!(found.faults.iter().all(|fault| fault.path.starts_with("spec.env[1]")), "{found:?}");
+    }
 }
 
 /// 8.2, first match; Z21, Z22.

@@ -38,8 +38,8 @@ pub fn validate(
     let request = read(object, (front, namespace), view, settings);
     let around = Surroundings { steps: view.steps(view.operator_namespace()), settings, accounts: None };
     let mut found = compose::examine(&request, around);
-    // Build arguments are entries of `spec.env`, and were judged there by their own places; so was the template.
-    found.faults.retain(|fault| !fault.path.starts_with(front.paths.build_arguments));
+    // The entries of `spec.env` were judged there by their own places; so was the template.
+    leave_entries(front, &mut found);
     if request.steps.is_empty() {
         found.faults.retain(|fault| !fault.path.starts_with(front.paths.steps));
         found.notes.retain(|note| note.path != front.paths.build_arguments);
@@ -53,8 +53,8 @@ pub fn validate(
     findings
 }
 
-/// Takes out what composition says of the entries of `spec.env`, of which it does not know the places, and which [`validate`] has judged. What a
-/// parameter lacks is said by composition alone.
+/// Takes out what composition says of the entries of `spec.env`, of which it does not know the places nor which hold tokens, and which [`validate`]
+/// has judged: review, status and `build explain` name them once and repeat no value. What a parameter lacks is said by composition alone.
 pub fn leave_entries(front: &FrontEnd, found: &mut Findings) {
     let of_entries = |fault: &Fault| fault.path.starts_with(front.paths.build_arguments) && fault.parameter.is_none();
     found.faults.retain(|fault| !of_entries(fault));

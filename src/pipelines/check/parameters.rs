@@ -109,7 +109,7 @@ fn required(request: &BuildRequest, layers: &Layers<'_>, findings: &mut Findings
     });
     let mut told = BTreeSet::new();
     for (index, name) in of_template.chain(of_steps) {
-        if layers.provides(index, name) || !told.insert(name) {
+        if layers.provides(index, name) || names_secret(request, name) || !told.insert(name) {
             continue;
         }
         if is_told(request, name, &findings.faults) {
@@ -124,6 +124,15 @@ fn required(request: &BuildRequest, layers: &Layers<'_>, findings: &mut Findings
         };
         let path = field.unwrap_or(paths.parameters);
         findings.fault(Fault::new(Reason::ParameterMissing, path, sentence, remedy).of_parameter(name));
+    }
+}
+
+/// Whether the object names the Secret that a required parameter asks for: tasks have it as a workspace, whether or not its name is passed on.
+fn names_secret(request: &BuildRequest, parameter: &str) -> bool {
+    match parameter {
+        "registry-secret" => request.registry_auth.is_some(),
+        "SOURCE_REPO_SECRET" => request.git_auth.is_some(),
+        _ => false,
     }
 }
 

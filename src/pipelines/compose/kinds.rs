@@ -9,8 +9,7 @@ use serde_json::Value;
 use super::task::Task;
 use crate::api::findings::{Fault, Findings};
 use crate::domain::reason::Reason;
-use crate::pipelines::params::Layers;
-use crate::pipelines::reference::{self, Target};
+use crate::pipelines::params::{Layers, dollars};
 use crate::pipelines::step::{Kind, Step};
 
 /// What the pool knows of a name.
@@ -37,7 +36,8 @@ pub(super) fn check(layers: &Layers<'_>, tasks: &[Task<'_>], findings: &mut Find
                 continue;
             };
             let clash = match (first.kind, declared.kind) {
-                (Kind::List, Kind::Text) => reads(&task.step.task_spec["steps"], &declared.name),
+                // As a list it may stand hardly anywhere.
+                (Kind::List, Kind::Text) => dollars::is_read(&task.step.task_spec["steps"], &declared.name),
                 (Kind::Map, Kind::Map) => first.members != members,
                 (one, other) => (one == Kind::Map) != (other == Kind::Map),
             };
@@ -70,19 +70,21 @@ pub(super) fn of_run(layers: &Layers<'_>, tasks: &[Task<'_>]) -> Vec<(String, St
         let object = tasks.iter().any(|task| task.step.param(name).is_some_and(|declared| declared.kind == Kind::Map));
         derived || !object
     });
+    for (_, value) in all.iter_mut().filter(|(name, value)| dollars::has_two(value) && is_expanded(tasks, name)) {
+        *value = dollars::doubled(value);
+    }
     all
 }
 
-/// Whether any text refers to the parameter: as a list it may stand hardly anywhere.
-fn reads(value: &Value, name: &str) -> bool {
-    match value {
-        Value::String(text) => reference::in_text(text)
-            .iter()
-            .any(|one| matches!(one.target, Target::Param { name: used, .. } if used == name)),
-        Value::Array(items) => items.iter().any(|item| reads(item, name)),
-        Value::Object(members) => members.values().any(|item| reads(item, name)),
-        _ => false,
-    }
+/// Whether a parameter of the run reaches containers, where the kubelet makes one `$` of two, and nothing else: TaskSpecs read it that do not declare
+/// it, all of them there, and no condition does.
+fn is_expanded(tasks: &[Task<'_>], name: &str) -> bool {
+    let mut readers = tasks.iter().filter(|task| task.step.propagated.contains_key(name)).peekable();
+    let whens = tasks.iter().flat_map(|task| &task.entry.when);
+    let mut conditions = whens.flat_map(|when| std::iter::once(&when.input).chain(&when.values));
+    readers.peek().is_some()
+        && readers.all(|task| dollars::is_expanded(&task.step.task_spec, name))
+        && !conditions.any(|text| dollars::reads(text, name))
 }
 
 fn members(step: &Step, index: usize) -> BTreeSet<&str> {

@@ -1,7 +1,7 @@
 //! Parameters that other fields of the object give, in the order in which a run declares them.
 
 use crate::pipelines::names;
-use crate::pipelines::request::BuildRequest;
+use crate::pipelines::request::{BuildRequest, SecretUse};
 
 /// Reserved: only derived, never set by a build.
 pub const CANDIDATE_IMAGE: &str = "candidate-image";
@@ -17,18 +17,19 @@ pub struct Derived {
     pub path: String,
 }
 
-/// The field a user fills so that this parameter gets a value, when there is one.
+/// The field a user fills so that this parameter gets a value, when there is one: a Secret whose name is not passed on gives none.
 #[must_use]
 pub fn field_of(request: &BuildRequest, parameter: &str) -> Option<&'static str> {
     let paths = &request.front.paths;
+    let gives = |secret: Option<&SecretUse>| secret.is_none_or(|secret| secret.as_parameter);
     match parameter {
         "repo-url" => Some(paths.repository),
         "revision" => Some(paths.revision),
         "subfolder-path" => Some(paths.subfolder),
         "repo-user" => Some(paths.user),
         "image" | CANDIDATE_IMAGE => Some(paths.output),
-        "registry-secret" => Some(paths.registry_auth),
-        "SOURCE_REPO_SECRET" => Some(paths.git_auth),
+        "registry-secret" if gives(request.registry_auth.as_ref()) => Some(paths.registry_auth),
+        "SOURCE_REPO_SECRET" if gives(request.git_auth.as_ref()) => Some(paths.git_auth),
         _ => None,
     }
 }

@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::derive::{self, Derived};
 use super::placeholder::PlaceholderError;
-use super::{Layer, Origin, Traced, control, placeholder, value};
+use super::{Layer, Origin, Traced, control, dollars, placeholder, value};
 use crate::api::findings::{Fault, Findings, Note};
 use crate::domain::reason::Reason;
-use crate::pipelines::reference::{self, Target};
 use crate::pipelines::request::{BuildRequest, StepsFrom};
 use crate::pipelines::step::{Declared, Kind, Step};
 
@@ -44,34 +43,6 @@ pub struct StepParameters {
     pub passed: Vec<(String, Value)>,
     /// The history of each.
     pub traced: Vec<Traced>,
-}
-
-/// Members of a container in which the kubelet makes one `$` of two, after Tekton has put parameters there.
-const EXPANDED: [&str; 3] = ["command", "args", "env"];
-
-/// Whether a TaskSpec hands that parameter to containers there and nowhere else: what a script has of it is taken as it is.
-fn is_expanded(value: &Value, name: &str) -> bool {
-    match value {
-        Value::String(text) => !reference::in_text(text)
-            .iter()
-            .any(|one| matches!(one.target, Target::Param { name: used, .. } if used == name)),
-        Value::Array(items) => items.iter().all(|item| is_expanded(item, name)),
-        Value::Object(members) => {
-            members.iter().all(|(key, member)| EXPANDED.contains(&key.as_str()) || is_expanded(member, name))
-        }
-        _ => true,
-    }
-}
-
-/// Whether two `$` stand side by side in an item of the list.
-fn has_two(list: &Value) -> bool {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).any(|item| item.contains("$$"))
-}
-
-/// The list as it has to be written for the kubelet to hand on what it says.
-fn doubled(list: &Value) -> Value {
-    let doubled = |item: &Value| item.as_str().map_or_else(|| item.clone(), |text| text.replace("$$", "$$$$").into());
-    list.as_array().map_or_else(|| list.clone(), |items| items.iter().map(doubled).collect())
 }
 
 impl<'r> Layers<'r> {
@@ -217,10 +188,7 @@ impl<'r> Layers<'r> {
             let mut origins = origins.into_iter();
             let Some(origin) = origins.next() else { continue };
             if origin.layer != Layer::TaskDefault {
-                let doubles = origin.layer == Layer::BuildArguments
-                    && has_two(&origin.value)
-                    && is_expanded(&step.task_spec, &declared.name);
-                let value = if doubles { doubled(&origin.value) } else { origin.value.clone() };
+                let value = dollars::passed(&origin.value, &step.task_spec, &declared.name);
                 all.passed.push((declared.name.clone(), value));
             }
             let step = Some(self.request.steps[index].name.clone());

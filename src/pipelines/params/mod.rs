@@ -5,6 +5,7 @@
 
 pub mod control;
 pub mod derive;
+pub(in crate::pipelines) mod dollars;
 mod layers;
 pub mod placeholder;
 mod value;

@@ -22,7 +22,7 @@ use crate::api::secrets;
 use crate::controllers::agent_build::memory::AgentBuilds;
 use crate::controllers::scaffold::plan::{Name, Row};
 use crate::domain::keys;
-use crate::pipelines::beeai_build::{front, read, validate, without_template};
+use crate::pipelines::beeai_build::{front, leave_entries, read, validate, without_template};
 use crate::pipelines::request::{BEEAI, BEEAI_COMPAT, FrontEnd};
 use crate::store::Kind;
 
@@ -87,6 +87,7 @@ const fn face(kind: Kind, controller: Name, of: &'static FrontEnd) -> Face {
             let found = validate((&subject.object, None), whose, &builds.view, &builds.settings.pipelines);
             found.faults.into_iter().chain(without_template(&builds.view)).collect()
         },
+        leave: leave_entries,
         secrets: secrets::of_beeai_build,
         inherits: inherited::state,
         ready: deploy::ready,

@@ -319,6 +319,64 @@ fn what_a_task_told_is_told_by_the_task_run_that_tekton_made_for_it() {
     }
 }
 
+/// Tekton lists a TaskRun that has the labels and names the run as its first owner, whoever made it, and makes none of its own where that one was
+/// there first.
+#[test]
+fn what_tekton_took_up_from_somebody_else_tells_nothing() {
+    let results = json!([{"name": "IMAGE_URL", "value": "reg.io:5000/weather:v1"}, {"name": "IMAGE_DIGEST", "value": digest("f")}]);
+    for instead in [false, true] {
+        let mut bench = running();
+        bench.succeed("a");
+        let run = bench.run();
+        let push = format!("{run}-push");
+        let mut other = bench.objects[&(Kind::TaskRun, push.clone())].clone();
+        let forged = json!({"name": "forged", "uid": "forged", "creationTimestamp": "2026-05-01T00:09:00Z"});
+        json_patch::merge(&mut other, &json!({"metadata": forged, "status": {"results": results}}));
+        bench.put(Kind::TaskRun, other);
+        bench.edit(Kind::PipelineRun, &run, |run| {
+            let children = run["status"]["childReferences"].as_array_mut().unwrap();
+            children.retain(|child| !instead || child["name"] != *push);
+            children.push(json!({"kind": "TaskRun", "name": "forged", "pipelineTaskName": "push"}));
+        });
+        if instead {
+            bench.lose(Kind::TaskRun, &push);
+        }
+        bench.settle();
+        let (digest_told, reason) = (bench.status()["imageDigest"].clone(), bench.condition("Ready").1);
+        if instead {
+            assert_eq!((digest_told, reason.as_str()), (json!(null), "GateSkipped"));
+            assert!(bench.message().contains("task push was run by TaskRun forged"), "{}", bench.message());
+        } else {
+            assert_eq!((bench.phase(), digest_told), ("Succeeded".into(), json!(digest("a"))));
+        }
+    }
+}
+
+/// The name that Tekton shortens ends in a digest.
+#[test]
+fn of_a_task_with_a_long_name_only_what_is_listed_alone_counts() {
+    let long = "p".repeat(50);
+    let results = json!([{"name": "IMAGE_URL", "value": "reg.io:5000/weather:v1"}, {"name": "IMAGE_DIGEST", "value": digest("a")}]);
+    for (alone, phase) in [(true, "Succeeded"), (false, "Failed")] {
+        let mut object = build();
+        object["spec"]["pipeline"]["steps"][1]["name"] = json!(long);
+        let mut bench = Bench::new(object);
+        bench.settle();
+        bench.task("clone", true, json!([]), json!({}));
+        bench.task(&long, true, results.clone(), json!({}));
+        let run = bench.run();
+        if !alone {
+            bench.edit(Kind::PipelineRun, &run, |run| {
+                let other = json!({"kind": "TaskRun", "name": "other", "pipelineTaskName": long});
+                run["status"]["childReferences"].as_array_mut().unwrap().push(other);
+            });
+        }
+        bench.run_is("True", "Succeeded", "Tasks Completed: 2");
+        bench.settle();
+        assert_eq!(bench.phase(), phase, "{}", bench.message());
+    }
+}
+
 /// A definition of somebody else's may have no subresource `status`: what is claimed there is claimed nowhere.
 #[test]
 fn a_build_whose_status_is_not_kept_makes_no_run_and_people_are_told() {

@@ -6,7 +6,7 @@ use super::kinds;
 use crate::domain::reason::Reason;
 use crate::pipelines::fixtures::{
     OPERATOR, TEAM, composed, entry, examined, from_template, one_step, parameters, request, step_map, steps, task,
-    task_params, task_spec,
+    task_params, task_spec, when,
 };
 use crate::pipelines::params::Layer;
 use crate::pipelines::request::{Parameter, SecretUse};
@@ -195,6 +195,28 @@ fn two_dollars_of_a_build_argument_arrive_as_two() {
         assert_eq!(of("a"), json!([format!("--build-arg=PRICE={passed}")]), "{written}");
         assert_eq!(of("b"), json!([format!("--build-arg=PRICE={written}")]), "{written}");
     }
+}
+
+/// The same of every other parameter; and of one that a TaskSpec reads from the run without declaring it, unless a condition reads it, too.
+#[test]
+fn two_dollars_of_any_parameter_arrive_as_two() {
+    let text = "params: [{name: A}, {name: B}, {name: M, type: object, properties: {k: {type: string}}}]\nsteps:\n  - name: run\n    image: i\n    \
+        env: [{name: A, value: $(params.A)}, {name: R, value: $(params.R)}]\n    args: [\"$(params.M.k)\"]\n    script: echo '$(params.B)'\n";
+    let steps = steps(&[("one", text)]);
+    let given = [("A", "a$$b"), ("B", "a$$b"), ("M", r#"{"k":"$$"}"#), ("R", "a$$b"), ("S", "a$$b")];
+    let of_run = |run: &Value, name: &str| {
+        let all = run["spec"]["params"].as_array().unwrap();
+        all.iter().find(|one| one["name"] == name).unwrap()["value"].clone()
+    };
+    let mut request = request(vec![entry("a", "one")]);
+    request.parameters = parameters(&given);
+    let run = composed(&request, &steps).unwrap().run;
+    let passed = task_params(&run, "a");
+    assert_eq!((&passed["A"], &passed["B"]), (&json!("a$$$$b"), &json!("a$$b")));
+    assert_eq!(passed["M"], json!({"k": "$$$$"}));
+    assert_eq!((of_run(&run, "R"), of_run(&run, "S")), (json!("a$$$$b"), json!("a$$b")));
+    request.steps[0].when = vec![when("$(params.R)", "x")];
+    assert_eq!(of_run(&composed(&request, &steps).unwrap().run, "R"), json!("a$$b"));
 }
 
 #[test]

@@ -54,3 +54,20 @@ fn a_quota_that_refuses_the_claim_is_no_loop() {
     bench.pass(600);
     assert_eq!((bench.phase().as_str(), bench.names(Kind::PipelineRun).len()), ("Building", 1));
 }
+
+/// An object that no webhook has judged: what is wrong with its variables is said once, at their places, and no value is repeated, since people put
+/// the token where its Secret's name belongs.
+#[test]
+fn the_status_says_of_variables_what_a_review_says() {
+    let mut bench = bench(json!({"env": [
+        {"name": "GITHUB_TOKEN", "valueFrom": {"secretKeyRef": {"name": "git", "key": "token"}}},
+        {"name": "A", "value": "canary\nx"}, {"name": "IMAGE_REPO_SECRET", "value": "ghp_canary token"},
+    ]}));
+    bench.settle();
+    let (message, status) = (bench.message(), bench.status().to_string());
+    assert_eq!((bench.phase().as_str(), bench.names(Kind::PipelineRun).len()), ("Failed", 0));
+    for place in ["spec.env[1].value", "spec.env[2].value"] {
+        assert_eq!(message.matches(place).count(), 1, "{message}");
+    }
+    assert!(!message.contains("spec.env[0]") && !status.contains("canary"), "{status}");
+}
