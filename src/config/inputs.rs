@@ -7,9 +7,13 @@ use std::sync::Arc;
 
 pub use super::agent_card::AgentCardInput;
 pub use super::agent_runtime::{AgentRuntimeInput, AgentType, Fault, ModeInput, Target, TraceInput};
+use super::bounds::TEXT;
 use super::namesakes::Named;
 use super::view::{JobOwner, Ownership};
 use crate::domain::quarantine::Quarantine;
+
+/// The key that stands alone in the data of one that is larger than is read, where nobody has its text: no key of a ConfigMap has a slash.
+const TOO_LARGE: &str = "/";
 
 /// One ConfigMap of an agent namespace that configuration may depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,8 +24,28 @@ pub struct ConfigMapInput {
     pub kept: bool,
     /// `metadata.creationTimestamp`, RFC 3339: the oldest count where there are too many.
     pub created: Box<str>,
-    /// `data`, as stored.
+    /// `data`, as stored, joined by what counts of `binaryData` ([`Binary::entries`](crate::store::decode::wire::binary::Binary::entries)).
     pub data: BTreeMap<String, String>,
+}
+
+impl ConfigMapInput {
+    /// One that is larger than [`TEXT`], and of which nobody knows what it said before.
+    #[must_use]
+    pub fn too_large() -> Self {
+        Self { data: BTreeMap::from([(TOO_LARGE.to_owned(), String::new())]), ..Self::default() }
+    }
+
+    /// Its keys and values, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.data.iter().map(|(key, value)| key.len() + value.len()).sum()
+    }
+
+    /// It is larger than [`TEXT`]: nothing of it is read.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        self.data.contains_key(TOO_LARGE) || self.size() > TEXT
+    }
 }
 
 /// One namespace, as observed.

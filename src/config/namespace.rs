@@ -5,7 +5,8 @@
 //! (nothing, when there was none), and a notice names ConfigMap, key, line and reason; where nobody can know what it said
 //! before, or nobody has read it yet, that is said, too; one that is over a bound and has no last good content leaves the
 //! configuration unknown ([`Unknown`]); a key that is not among `namespaceOverrides` is left out with a
-//! notice; values that would collide with others leave out their whole ConfigMap.
+//! notice; a ConfigMap with values that would collide with others is one that cannot be read, and left out whole where its last good
+//! content collides, too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::bounds::Bound;
-use super::layers::{self, Layer};
-use super::reading::Known;
+use super::layers::{self, Conflict, Layer};
+use super::reading::{KEYS_SHOWN, Known};
 use super::resolved::{Notice, Resolved, Unknown};
 use super::schema::{Platform, Settings, keys, walk};
 use crate::api::yaml::Node;
@@ -102,25 +103,51 @@ impl Reading<'_> {
         for notice in left_out {
             self.notice(notice.reason, format!("{}, {}", self.place(name), notice.text));
         }
-        let settings = self.allowed(name, settings);
-        if settings.is_empty() {
-            return;
+        let platform = self.platform;
+        for (path, setting) in settings.iter().filter(|(path, _)| !platform.namespace_may_set(path)) {
+            let text = format!("{}, line {}: {path} {}", self.place(name), setting.line, not_allowed(path));
+            self.notice(Reason::OverrideNotAllowed, text);
+        }
+        if let Err((line, conflict)) = self.lay(name, settings) {
+            self.collides(name, line, &conflict);
+        }
+    }
+
+    /// Lays what `namespaceOverrides` lets through. Where a value collides with another one nothing is laid, and line and values are told.
+    fn lay(&mut self, name: &str, settings: &Settings) -> Result<(), (usize, Conflict)> {
+        let mut allowed = Settings::default();
+        for (path, setting) in settings.iter().filter(|(path, _)| self.platform.namespace_may_set(path)) {
+            allowed.insert(path, setting.clone());
+        }
+        if allowed.is_empty() {
+            return Ok(());
         }
         let mut candidate = Resolved::clone(&self.resolved);
-        layers::lay(&mut candidate, &Layer::NamespaceDefaults(Arc::from(name)), &settings);
-        match layers::conflicts(&candidate).first() {
-            None => self.resolved = Arc::new(candidate),
-            Some(conflict) => {
-                let line = settings.line(conflict.path).unwrap_or(1);
-                let text = format!(
-                    "{}, line {line}: {}: {}; the whole ConfigMap is left out",
-                    self.place(name),
-                    conflict.path,
-                    conflict.message
-                );
-                self.notice(Reason::NamespaceConfigUnreadable, text);
+        layers::lay(&mut candidate, &Layer::NamespaceDefaults(Arc::from(name)), &allowed);
+        match layers::conflicts(&candidate).into_iter().next() {
+            None => {
+                self.resolved = Arc::new(candidate);
+                Ok(())
             }
+            Some(conflict) => Err((allowed.line(conflict.path).unwrap_or(1), conflict)),
         }
+    }
+
+    /// What a ConfigMap says collides with other values: like one that cannot be read, it changes nothing, and what it said before serves. That
+    /// is kept, too, so that it serves for as long as the values collide.
+    fn collides(&mut self, name: &str, line: usize, conflict: &Conflict) {
+        let last = self.before(name);
+        let serves = match last.as_ref() {
+            Good::Defaults { settings, .. } => self.lay(name, settings).is_ok(),
+            _ => false,
+        };
+        let instead = if serves { "its last good content is used" } else { "the whole ConfigMap is left out" };
+        let text = format!("{}, line {line}: {}: {}; {instead}", self.place(name), conflict.path, conflict.message);
+        self.notice(Reason::NamespaceConfigUnreadable, text);
+        if *last == Good::Unknown {
+            Arc::make_mut(&mut self.resolved).unread = true;
+        }
+        self.good.insert(Arc::from(name), last);
     }
 
     /// A ConfigMap that is meant to say something and has it under another key. One of our name that is empty says nothing, and
@@ -135,27 +162,9 @@ impl Reading<'_> {
         if is_ours && (name != CONFIG_MAP_RUNTIME || keys.is_empty()) {
             return;
         }
-        let found = if keys.is_empty() { "no key at all".to_owned() } else { keys.join(", ") };
-        let text = format!(
-            "ConfigMap {}/{name}{meant} has no key {KEY_CONFIG} (it has {found}), so nothing of it is used; put the settings \
-             under that key{remedy}",
-            self.namespace
-        );
+        let without = no_key(keys.iter().map(|key| &**key));
+        let text = format!("ConfigMap {}/{name}{meant} {without}{remedy}", self.namespace);
         self.notice(Reason::NamespaceConfigUnreadable, text);
-    }
-
-    /// What `namespaceOverrides` lets through; the rest is noticed.
-    fn allowed(&mut self, name: &str, settings: &Settings) -> Settings {
-        let mut allowed = Settings::default();
-        for (path, setting) in settings.iter() {
-            if self.platform.namespace_may_set(path) {
-                allowed.insert(path, setting.clone());
-            } else {
-                let text = format!("{}, line {}: {path} {}", self.place(name), setting.line, not_allowed(path));
-                self.notice(Reason::OverrideNotAllowed, text);
-            }
-        }
-        allowed
     }
 
     fn place(&self, name: &str) -> String {
@@ -240,6 +249,13 @@ impl Good {
 /// What is used in place of what cannot be read.
 fn instead(last: &Good) -> &'static str {
     if last.says() { "its last good content is used" } else { "nothing of it is used" }
+}
+
+/// What is said of a ConfigMap that is meant to hold settings, and holds these keys in place of the one that is read.
+pub(super) fn no_key<'k>(keys: impl Iterator<Item = &'k str>) -> String {
+    let found: Vec<_> = keys.take(KEYS_SHOWN).collect();
+    let found = if found.is_empty() { "no key at all".to_owned() } else { found.join(", ") };
+    format!("has no key {KEY_CONFIG} (it has {found}), so nothing of it is used; put the settings under that key")
 }
 
 /// The runtime configuration: any mapping.

@@ -12,11 +12,15 @@ use super::bounds::{Bound, Limits, Sort};
 use super::content::digest;
 use super::inputs::ConfigMapInput;
 use super::namespace::{self, Good};
-use crate::api::yaml;
+use crate::api::yaml::{self, Node};
 use crate::domain::keys::{CONFIG_MAP_AUTHBRIDGE, CONFIG_MAP_RUNTIME, KEY_CONFIG, WATCHED_CONFIG_MAPS};
+use crate::store::decode::wire::binary::{self, BINARY};
 
 /// How many keys of a ConfigMap a notice lists.
-const KEYS_SHOWN: usize = 5;
+pub(super) const KEYS_SHOWN: usize = 5;
+/// Why settings under a key of `binaryData` cannot be read.
+const IN_BINARY: &str = "it is a key of binaryData, which is not read (kubectl puts a file there that is no UTF-8 text); save the file as UTF-8 and \
+                         make the ConfigMap from it anew";
 /// What an entry of a list of settings or of a map of texts takes besides its texts, in bytes: estimated from above.
 const NODE: usize = 128;
 
@@ -67,21 +71,41 @@ pub fn sort(name: &str, is_defaults: bool) -> Sort {
     if is_defaults && !WATCHED_CONFIG_MAPS.contains(&name) { Sort::Defaults } else { Sort::Named }
 }
 
-/// Reads one ConfigMap. Values of one that is `kept` are those that we wrote, and known without it.
+/// Reads one ConfigMap: its `data`, joined by what counts of `binaryData`. Values of one that is `kept` are those that we wrote, and known without it.
 #[must_use]
 pub fn read(name: &str, (is_defaults, kept): (bool, bool), data: &BTreeMap<String, String>) -> Read {
-    let text = data.get(KEY_CONFIG);
-    let node = |text: &String| yaml::parse(text).map_err(|error| (error.line, error.message));
-    let config = match text {
-        Some(text) if name == CONFIG_MAP_RUNTIME => Some(
-            node(text).and_then(|document| namespace::runtime(&document)).map(|base| Arc::new(Good::Runtime(base))),
-        ),
-        Some(text) if is_defaults => Some(node(text).and_then(|document| namespace::defaults(&document)).map(Arc::new)),
-        _ => None,
-    };
-    let values = if name == CONFIG_MAP_AUTHBRIDGE && !kept { data.clone() } else { BTreeMap::new() };
-    let keys = data.keys().take(KEYS_SHOWN).map(|key| key.as_str().into()).collect();
+    let document = if name == CONFIG_MAP_RUNTIME || is_defaults { document(data) } else { None };
+    let config: Option<Result<Arc<Good>, (usize, String)>> = document.map(|document| {
+        let document = document?;
+        let good = if name == CONFIG_MAP_RUNTIME {
+            Good::Runtime(namespace::runtime(&document)?)
+        } else {
+            namespace::defaults(&document)?
+        };
+        Ok(Arc::new(good))
+    });
+    let values = if name == CONFIG_MAP_AUTHBRIDGE && !kept { texts(data) } else { BTreeMap::new() };
+    let keys = keys(data).take(KEYS_SHOWN).map(Into::into).collect();
     Read { config, keys, values: Arc::new(values) }
+}
+
+/// Key `config.yaml`, where it is there: what it holds, or line and reason why it cannot be read.
+pub(super) fn document(data: &BTreeMap<String, String>) -> Option<Result<Node, (usize, String)>> {
+    match data.get(KEY_CONFIG) {
+        Some(text) => Some(yaml::parse(text).map_err(|error| (error.line, error.message))),
+        None => binary::has(data, KEY_CONFIG).then(|| Err((1, IN_BINARY.to_owned()))),
+    }
+}
+
+/// The keys, as people know them, those of `binaryData` among them.
+pub(super) fn keys(data: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
+    data.keys().map(|key| key.strip_prefix(BINARY).unwrap_or(key)).filter(|key| !key.is_empty())
+}
+
+/// The data alone.
+pub(super) fn texts(data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let texts = data.iter().filter(|(key, _)| !key.starts_with(BINARY));
+    texts.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 impl Read {
@@ -151,9 +175,8 @@ fn heap(value: &Value) -> usize {
 
 /// Which ConfigMaps of one namespace are over a bound, oldest first: those that are not read have none.
 fn over<'a>(by_age: &'a [(&'a String, &'a ConfigMapInput)]) -> impl Iterator<Item = Option<Bound>> {
-    let size = |one: &ConfigMapInput| one.data.iter().map(|(key, value)| key.len() + value.len()).sum();
-    let counted = move |(name, one): &(&'a String, &'a ConfigMapInput)| {
-        is_read(name, one.is_defaults, one.kept).then(|| (sort(name, one.is_defaults), size(one)))
+    let counted = |(name, one): &(&'a String, &'a ConfigMapInput)| {
+        is_read(name, one.is_defaults, one.kept).then(|| (sort(name, one.is_defaults), one.size()))
     };
     Limits::AGENT.over(by_age.iter().map(counted))
 }

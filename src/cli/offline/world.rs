@@ -30,6 +30,7 @@ use crate::config::view::{ClusterView, NamespaceView, namespace_view};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::pipelines::templates::ConfigMapText;
+use crate::store::decode::wire::binary::Binary;
 use crate::store::{Change, Key, Kind, NamespaceSeen, Observed, Store, Via, What, change_of};
 
 /// Facts that manifests do not have.
@@ -292,11 +293,13 @@ impl World {
             object.pointer("/metadata/labels/kagenti.io~1defaults").and_then(Value::as_str) == Some("true");
         let ours = label(object, keys::LABEL_APP_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE);
         let frozen = object["immutable"] == json!(true);
-        let kept = ours && !frozen && annotation(object, keys::ANNOTATION_CONTENT_DIGEST) == Some(&*digest(&data));
+        let mut content = data;
+        content.extend(Binary::of(object.get("binaryData")).entries());
+        let kept = ours && !frozen && annotation(object, keys::ANNOTATION_CONTENT_DIGEST) == Some(&*digest(&content));
         if is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name) {
             let created =
                 object.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or_default().into();
-            let input = ConfigMapInput { is_defaults, kept, created, data };
+            let input = ConfigMapInput { is_defaults, kept, created, data: content };
             self.touch(place);
             self.config_maps.entry(place.to_owned()).or_default().insert(name.to_owned(), input);
         }

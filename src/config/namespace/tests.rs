@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::LastGood;
 use crate::config::bounds::{Bound, TEXT};
@@ -16,6 +16,8 @@ use crate::config::schema::Platform;
 use crate::config::view::{NamespaceView, namespace_view};
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
+use crate::store::decode::wire::binary::Binary;
+use crate::store::{Kind, What, change_of};
 
 const RUNTIME: &str = "authbridge-runtime-config";
 
@@ -280,6 +282,42 @@ fn values_that_collide_with_others_leave_out_their_config_map() {
     );
 }
 
+/// A request above its limit is a fault like any other: nothing changes because of it, and nothing rolls, not even in a process that never saw
+/// what was said before.
+#[test]
+fn values_that_collide_change_nothing_where_it_is_known_what_was_said_before() {
+    let platform = Platform::built_in();
+    let next = |text: &str, last: Option<&LastGood>| namespace_view(&platform, "team1", &inputs(&[("d", text)]), last);
+    let text = "mode: waypoint\nresources: {envoyProxy: {limits: {cpu: 1}}}";
+    let collides = "mode: proxy-sidecar\nresources: {envoyProxy: {requests: {cpu: 2}, limits: {cpu: 1}}}";
+    let good = next(text, None);
+    let during = next(collides, Some(&good.last_good));
+    let still = next("resources: {envoyProxy: {limits: {cpu: 1m}}}", Some(&during.last_good));
+    let broken = next("mode: [", Some(&still.last_good));
+    for view in [&during, &still, &broken] {
+        assert_eq!((&view.resolved.mode, &view.resolved.resources), (&good.resolved.mode, &good.resolved.resources));
+        let told = notices(view);
+        assert!(told.len() == 1 && told[0].1.ends_with("; its last good content is used"), "{told:?}");
+        assert!(!view.resolved.unread, "what it said is known");
+    }
+    let repaired = next("mode: proxy-sidecar", Some(&still.last_good));
+    assert_eq!((repaired.resolved.mode.value, notices(&repaired).len()), (Mode::ProxySidecar, 0));
+    // A process that starts, and one that saw it come.
+    for (last, unread) in [(None, true), (Some(LastGood::new()), false)] {
+        let first = next(collides, last.as_ref());
+        let again = next(collides, Some(&first.last_good));
+        for view in [first, again] {
+            assert_eq!((&view.resolved.mode.layer, view.resolved.unread), (&Layer::BuiltIn, unread));
+            assert!(notices(&view)[0].1.ends_with("; the whole ConfigMap is left out"), "{:?}", notices(&view));
+        }
+    }
+    // The platform file changed, so that what was good collides, too; it serves again once the platform file is as before.
+    let raised = Platform::parse("resources: {envoyProxy: {requests: {cpu: 1500m}, limits: {cpu: 2}}}", "f").unwrap();
+    let left_out = namespace_view(&raised, "team1", &inputs(&[("d", text)]), Some(&good.last_good));
+    assert_eq!((&left_out.resolved.mode.layer, left_out.resolved.unread), (&Layer::BuiltIn, false));
+    assert_eq!(next(text, Some(&left_out.last_good)).resolved, good.resolved);
+}
+
 #[test]
 fn resources_of_several_layers_merge_by_quantity() {
     let view = view(&[
@@ -390,4 +428,52 @@ fn a_password_in_an_address_stands_in_no_notice_and_in_no_field() {
         assert_eq!(seen.len(), 1, "{text}: {seen:?}");
         assert!(seen[0].1.contains('…') && !seen[0].1.contains("canary"), "{text}: {seen:?}");
     }
+}
+
+/// A file in UTF-16 that kubectl made a ConfigMap of: it is there, and its text is not. A file and an event take the same way.
+#[test]
+fn settings_in_binary_data_change_nothing_and_are_told() {
+    let object = |name: &str, binary: &Value| {
+        let labels = if name == RUNTIME { json!({}) } else { json!({"kagenti.io/defaults": "true"}) };
+        json!({"metadata": {"name": name, "namespace": "team1", "labels": labels}, "data": {"a": "x"}, "binaryData": binary})
+    };
+    let of_file = |object: &Value| {
+        let mut data: BTreeMap<_, _> = [("a".to_owned(), "x".to_owned())].into();
+        data.extend(Binary::of(object.get("binaryData")).entries());
+        data
+    };
+    for name in [RUNTIME, "d"] {
+        let utf16 = object(name, &json!({"config.yaml": "//5tAG8A\n"}));
+        let mut inputs = inputs(&[(name, "")]);
+        inputs.config_maps.get_mut(name).unwrap().data = of_file(&utf16);
+        let good = view(&[(name, "mode: waypoint")]);
+        for (last, is_known) in [(None, false), (Some(&good.last_good), true)] {
+            let view = namespace_view(&Platform::built_in(), "team1", &inputs, last);
+            let told = notices(&view);
+            assert!(told.len() == 1 && told[0].0 == Reason::NamespaceConfigUnreadable, "{told:?}");
+            let says = format!("ConfigMap team1/{name}, key config.yaml, line 1: it is a key of binaryData");
+            assert!(told[0].1.starts_with(&says), "{}", told[0].1);
+            assert_eq!((view.resolved.unread, view.resolved.mode == good.resolved.mode), (!is_known, is_known));
+        }
+        // Another key is named like any other.
+        let other = object(name, &json!({"config.yml": "//4="}));
+        inputs.config_maps.get_mut(name).unwrap().data = of_file(&other);
+        let view = namespace_view(&Platform::built_in(), "team1", &inputs, None);
+        assert!(notices(&view)[0].1.contains("(it has a, config.yml)"), "{:?}", notices(&view));
+    }
+    // What is mounted counts as it is, whichever way it came.
+    let digest = |value: &str| {
+        let object = object("envoy-config", &json!({"envoy.bin": value}));
+        let change = change_of(Kind::ConfigMap, &object.to_string()).unwrap();
+        let Some(What::ConfigMap(seen)) = change.now.map(|now| now.what.clone()) else { panic!("a ConfigMap") };
+        let input = ConfigMapInput { data: of_file(&object), ..ConfigMapInput::default() };
+        let known = reading::known(&BTreeMap::from([("envoy-config".to_owned(), input)]));
+        assert_eq!(known["envoy-config"].digest, seen.digest);
+        assert_eq!(seen.data.keys().map(String::as_str).collect::<Vec<_>>(), ["a"]);
+        seen.digest
+    };
+    assert_ne!(digest("AAE="), digest("AAI="));
+    // Nobody takes a value from there.
+    let values = reading::read("authbridge-config", (false, false), &of_file(&object("c", &json!({"b": ""})))).values;
+    assert_eq!(values.keys().map(String::as_str).collect::<Vec<_>>(), ["a"]);
 }

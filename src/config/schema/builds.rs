@@ -100,7 +100,7 @@ pub(super) fn config_map(value: &Value) -> Read<Option<String>> {
 }
 
 /// A mapping of texts; numbers and booleans are refused, because what they would be spelled like is a guess.
-fn texts(value: &Value, fits: fn(&str, &str) -> Result<(), String>) -> Read<BTreeMap<String, String>> {
+pub(super) fn texts(value: &Value, fits: fn(&str, &str) -> Result<(), String>) -> Read<BTreeMap<String, String>> {
     let Some(members) = value.as_object() else {
         return Err(format!("a mapping of strings is expected, {} was found", kind(value)).into());
     };

@@ -1,6 +1,6 @@
 //! The platform file as one value: what it sets, and what follows for a namespace that sets nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use super::builds::Distribution;
 use super::keys::{Effect, key};
 use super::{Fault, SchemaError, Settings, Walked, overrides, walk};
 use crate::api::yaml;
+use crate::config::bounds::Bound;
 use crate::config::builds::Settings as BuildSettings;
 use crate::config::cards::{self, Cards};
 use crate::config::content::Content;
@@ -18,9 +19,12 @@ use crate::config::enrolment::WorkloadLabels;
 use crate::config::inputs::ConfigMapInput;
 use crate::config::layers::{self, Layer};
 use crate::config::namespace;
+use crate::config::reading;
 use crate::config::resolved::{Notice, Resolved};
 use crate::config::trust::VerifiedPeers;
-use crate::domain::keys::{CONFIG_MAP_ENVOY, CONFIG_MAP_RUNTIME, KEY_CONFIG, NAMESPACE_CONFIG_MAPS};
+use crate::domain::keys::{
+    CONFIG_MAP_ENVOY, CONFIG_MAP_RUNTIME, KEY_CONFIG, MOUNTED_CONFIG_MAPS, NAMESPACE_CONFIG_MAPS,
+};
 use crate::domain::reason::Reason;
 use crate::workloads::kaos::settings as kaos;
 
@@ -116,6 +120,8 @@ pub struct Platform {
     template: Option<Value>,
     /// The operator's namespace's templates of the ConfigMaps that are made for agent namespaces.
     templates: BTreeMap<&'static str, Content>,
+    /// Those ConfigMaps of the operator's namespace that cannot be read, and of which nobody knows what they said before.
+    unread: BTreeSet<&'static str>,
     /// What those ConfigMaps hold in a namespace that sets nothing itself.
     made: BTreeMap<&'static str, Content>,
 }
@@ -136,17 +142,20 @@ impl Platform {
             resolved: Arc::new(Resolved::built_in()),
             template: None,
             templates: BTreeMap::new(),
+            unread: BTreeSet::new(),
             made: BTreeMap::new(),
         }
     }
 
-    /// Works out what is made for namespaces, after a change of what it is made from.
+    /// Works out what is made for namespaces, after a change of what it is made from. Of what is mounted nothing is made from a template that nobody
+    /// knows: what was made from it before stays, and counts as it is.
     fn complete(mut self) -> Self {
         let content = |name| {
             let built_in = || defaults::config_map_data_in(name, &self, &self.resolved).map(Content::of);
             Some((name, self.templates.get(name).cloned().or_else(built_in)?))
         };
-        self.made = NAMESPACE_CONFIG_MAPS.into_iter().filter_map(content).collect();
+        let is_known = |name: &&'static str| !self.unread.contains(*name) || !MOUNTED_CONFIG_MAPS.contains(name);
+        self.made = NAMESPACE_CONFIG_MAPS.into_iter().filter(is_known).filter_map(content).collect();
         self
     }
 
@@ -291,45 +300,97 @@ impl Platform {
     }
 
     /// This configuration over ConfigMap `authbridge-runtime-config` of the operator's own namespace, the layer below
-    /// every namespace's own. Unreadable, the content that `last` had serves, with a notice in every namespace.
+    /// every namespace's own. Unreadable or too large, the content that `last` had serves, with a notice in every namespace. One that holds other keys
+    /// than the one that is read says nothing, and a notice tells so.
     #[must_use]
     pub fn with_runtime_template(mut self, template: Option<&ConfigMapInput>, last: Option<&Platform>) -> Self {
-        let Some(text) = template.and_then(|config_map| config_map.data.get(KEY_CONFIG)) else { return self };
-        let place = format!("ConfigMap {CONFIG_MAP_RUNTIME} of the operator's namespace, key {KEY_CONFIG}");
-        let resolved = Arc::make_mut(&mut self.resolved);
-        let parsed = yaml::parse(text).map_err(|error| (error.line, error.message));
-        self.template = match parsed.and_then(|document| namespace::runtime(&document)) {
-            Ok(base) => Some(base),
-            Err((line, message)) => {
-                let base = last.and_then(|last| last.template.clone());
-                let instead = if base.is_some() { "its last good content is used" } else { "nothing of it is used" };
-                let text = format!("{place}, line {line}: {message}; {instead}");
-                resolved.notices.push(Notice { reason: Reason::NamespaceConfigUnreadable, text });
-                // Somebody who has looked before, and found none, knows that it said nothing.
-                resolved.unread = base.is_none() && last.is_none_or(|last| last.resolved.unread);
-                base
-            }
+        let Some(template) = template.filter(|template| !template.data.is_empty()) else {
+            return self;
         };
+        let of_template = own(CONFIG_MAP_RUNTIME);
+        let place = format!("{of_template}, key {KEY_CONFIG}");
+        let before = || last.and_then(|last| last.template.clone());
+        if template.is_too_large() {
+            self.template = before();
+            self.too_large(CONFIG_MAP_RUNTIME, self.template.is_some());
+        } else {
+            let Some(said) = reading::document(&template.data) else {
+                let text = format!("{of_template} {}", namespace::no_key(reading::keys(&template.data)));
+                self.notice(Reason::NamespaceConfigUnreadable, text);
+                return self;
+            };
+            self.template = match said.and_then(|document| namespace::runtime(&document)) {
+                Ok(base) => Some(base),
+                Err((line, message)) => {
+                    let base = before();
+                    let instead =
+                        if base.is_some() { "its last good content is used" } else { "nothing of it is used" };
+                    let text = format!("{place}, line {line}: {message}; {instead}");
+                    self.notice(Reason::NamespaceConfigUnreadable, text);
+                    // Somebody who has looked before, and found none, knows that it said nothing.
+                    if base.is_none() && last.is_none_or(|last| last.unread.contains(CONFIG_MAP_RUNTIME)) {
+                        self.mark_unread(CONFIG_MAP_RUNTIME);
+                    }
+                    base
+                }
+            };
+        }
         if let Some(base) = &self.template {
-            namespace::lay_template(resolved, base, &place);
+            namespace::lay_template(Arc::make_mut(&mut self.resolved), base, &place);
         }
         self.complete()
     }
 
     /// This configuration over the ConfigMaps of the operator's own namespace: `authbridge-runtime-config` as in
-    /// [`Platform::with_runtime_template`], the others as templates of what is made for agent namespaces.
+    /// [`Platform::with_runtime_template`], the others as templates of what is made for agent namespaces. One that is too large changes nothing: what
+    /// `last` knew of it serves.
     #[must_use]
     pub fn with_templates(mut self, own: &BTreeMap<String, ConfigMapInput>, last: Option<&Platform>) -> Self {
-        let template = |name| Some((name, Content::of(own.get(name)?.data.clone())));
-        self.templates = NAMESPACE_CONFIG_MAPS.into_iter().filter_map(template).collect();
+        self.templates.clear();
+        for name in NAMESPACE_CONFIG_MAPS {
+            let Some(template) = own.get(name) else { continue };
+            let content = if template.is_too_large() {
+                let before = last.and_then(|last| last.templates.get(name)).cloned();
+                self.too_large(name, before.is_some());
+                before
+            } else {
+                Some(Content::of(reading::texts(&template.data)))
+            };
+            self.templates.extend(content.map(|content| (name, content)));
+        }
         self.with_runtime_template(own.get(CONFIG_MAP_RUNTIME), last).complete()
+    }
+
+    /// A ConfigMap of the operator's namespace is larger than is read; whether what it said before is known.
+    fn too_large(&mut self, name: &'static str, is_known: bool) {
+        let instead = if is_known {
+            "what it said before is used"
+        } else {
+            "what it said before is not known, so workloads that run stay as they are"
+        };
+        let text = format!("{} {}; {instead}; make it smaller, or delete what is not needed", own(name), Bound::Size);
+        self.notice(Reason::ConfigOverBound, text);
+        if !is_known {
+            self.mark_unread(name);
+        }
+    }
+
+    /// Pods may run with what that ConfigMap of the operator's namespace said before, which nobody knows.
+    fn mark_unread(&mut self, name: &'static str) {
+        self.unread.insert(name);
+        Arc::make_mut(&mut self.resolved).unread = true;
+    }
+
+    fn notice(&mut self, reason: Reason, text: String) {
+        Arc::make_mut(&mut self.resolved).notices.push(Notice { reason, text });
     }
 
     /// What the ConfigMap `name` holds that a controller makes in a namespace whose configuration is `resolved` (it may have its
     /// own ports); `None` for a name that is not made.
     #[must_use]
     pub fn namespace_config_map(&self, name: &str, resolved: &Resolved) -> Option<Content> {
-        if name == CONFIG_MAP_ENVOY && !self.templates.contains_key(name) && resolved.proxy != self.resolved.proxy {
+        let is_built_in = !self.templates.contains_key(name) && !self.unread.contains(name);
+        if name == CONFIG_MAP_ENVOY && is_built_in && resolved.proxy != self.resolved.proxy {
             return defaults::config_map_data_in(name, self, resolved).map(Content::of);
         }
         self.made.get(name).cloned()
@@ -340,6 +401,11 @@ impl Platform {
     pub fn namespace_overrides(&self) -> &[String] {
         &self.process.namespace_overrides
     }
+}
+
+/// A ConfigMap of the operator's namespace, in a sentence.
+fn own(name: &str) -> String {
+    format!("ConfigMap {name} of the operator's namespace")
 }
 
 impl ProcessSettings {

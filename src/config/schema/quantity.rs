@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::walk::{Problem, Step};
+use crate::api::syntax;
 use crate::api::yaml::kind;
 use crate::domain::quantity::quantity;
 
@@ -34,22 +35,40 @@ pub(super) fn check_requirements(value: &Value) -> Result<(), Problem> {
 }
 
 fn check_amount(name: &str, amount: &Value) -> Result<(), String> {
-    // Resources without a domain are a closed set; the API server refuses a container with any other.
-    let standard = ["cpu", "memory", "ephemeral-storage"];
-    if !standard.contains(&name) && !name.starts_with("hugepages-") && !name.contains('/') {
-        let hint = super::nearest(name, standard).map_or("leave it out".to_owned(), did_you_mean);
-        return Err(format!("is not a resource of a container; {hint}"));
-    }
+    let unit = unit(name)?;
     let text = match amount {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         other => return Err(format!("a quantity such as 100m or 64Mi is expected, {} was found", kind(other))),
     };
-    match quantity(&text) {
-        None => Err(format!("{text:?} is not a quantity such as 100m or 64Mi")),
-        Some(amount) if amount < 0.0 => Err(format!("{text} is negative")),
-        Some(_) => Ok(()),
+    match (quantity(&text), unit) {
+        (None, _) => Err(format!("{text:?} is not a quantity such as 100m or 64Mi")),
+        (Some(amount), _) if amount < 0.0 => Err(format!("{text} is negative")),
+        (Some(amount), Some((unit, told))) if amount % unit > 0.0 => Err(format!("{text} is not {told}")),
+        _ => Ok(()),
     }
+}
+
+/// In what a resource is counted, where it cannot be divided at will, with words for it. The API server refuses every container with another amount, and
+/// with a resource that it does not know: those without a domain are a closed set.
+fn unit(name: &str) -> Result<Option<(f64, &'static str)>, String> {
+    const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+    if STANDARD.contains(&name) {
+        return Ok(None);
+    }
+    if let Some(size) = name.strip_prefix("hugepages-") {
+        let size = quantity(size).filter(|size| *size > 0.0);
+        let whole_pages = |size| Some((size, "a multiple of the size of these pages"));
+        return size.map(whole_pages).ok_or_else(|| "names no size of pages, such as hugepages-2Mi".to_owned());
+    }
+    if !name.contains('/') {
+        let hint = super::nearest(name, STANDARD).map_or("leave it out".to_owned(), did_you_mean);
+        return Err(format!("is not a resource of a container; {hint}"));
+    }
+    if !syntax::is_metadata_key(name) || name.starts_with("requests.") {
+        return Err("is not the name of a resource, such as example.com/gpu".to_owned());
+    }
+    Ok(is_lent_once(name).then_some((1.0, "a whole number")))
 }
 
 fn did_you_mean(name: &str) -> String {

@@ -272,6 +272,30 @@ fn case_101_a_partial_file_leaves_the_rest_at_its_default() {
     );
 }
 
+/// A dot is a part of a key: taken for a path, the same key could stand twice in one document, and the later one would win without a word.
+#[test]
+fn a_key_with_a_dot_or_without_a_name_is_no_path() {
+    for (text, line, field, says) in [
+        ("\"proxy.port\": 16001", 1, "\"proxy.port\"", "write it nested: proxy: {port: VALUE}"),
+        ("proxy: {port: 16001}\nproxy.port: 16002", 2, "\"proxy.port\"", "write it nested: proxy: {port: VALUE}"),
+        ("kaos:\n  gateway.enabled: true", 2, "kaos.\"gateway.enabled\"", "write it nested: gateway: {enabled: VALUE}"),
+        ("kaos.gateway: {enabled: true}", 1, "\"kaos.gateway\"", "write it nested: kaos: {gateway: VALUE}"),
+        ("spiffe.socketPath: x", 1, "\"spiffe.socketPath\"", "write it nested: spiffe: {socketPath: VALUE}"),
+        ("proxy.colour: x", 1, "\"proxy.colour\"", "is not a key of this file; leave it out"),
+        ("'': {mode: waypoint}", 1, "\"\"", "is not a key of this file; leave it out"),
+        ("proxy: {'': 1}", 1, "proxy.\"\"", "is not a key of this file; leave it out"),
+        ("proxy.: {port: 16001}", 1, "\"proxy.\"", "is not a key of this file"),
+        (".mode: waypoint", 1, "\".mode\"", "is not a key of this file"),
+    ] {
+        let shown = refused(text);
+        assert!(
+            shown.starts_with(&format!("config.yaml:{line}: {field}: ")) && shown.contains(says),
+            "{text}: {shown}"
+        );
+        assert_eq!(shown.lines().count(), 1, "{text}: {shown}");
+    }
+}
+
 #[test]
 fn an_empty_file_is_the_built_in_configuration() {
     for text in ["", "{}", "# nothing\n", "~", "images:\nproxy: {}\n", "mode:\n", "\u{feff}", "---\n...\n"] {
@@ -324,6 +348,12 @@ fn case_103_values_that_are_never_right() {
         ("resources: {envoyProxy: {limits: {cpu: 1 GB}}}", "resources.envoyProxy.limits.cpu"),
         ("resources: {envoyProxy: {limits: {cpu: -1}}}", "resources.envoyProxy.limits.cpu"),
         ("resources: {envoyProxy: {limits: {cpus: 1}}}", "resources.envoyProxy.limits.cpus"),
+        // With these the API server would refuse every Pod.
+        ("resources: {envoyProxy: {limits: {'a b/gpu': 1}}}", "resources.envoyProxy.limits.a b/gpu"),
+        ("resources: {envoyProxy: {limits: {requests.a/gpu: 1}}}", "resources.envoyProxy.limits.requests.a/gpu"),
+        ("resources: {envoyProxy: {limits: {example.com/gpu: 0.5}}}", "resources.envoyProxy.limits.example.com/gpu"),
+        ("resources: {envoyProxy: {limits: {hugepages-2Mi: 3Mi}}}", "resources.envoyProxy.limits.hugepages-2Mi"),
+        ("resources: {envoyProxy: {limits: {hugepages-big: 2Mi}}}", "resources.envoyProxy.limits.hugepages-big"),
         ("resources: {envoyProxy: {limit: {cpu: 1}}}", "resources.envoyProxy.limit"),
         ("resources: {envoyProxy: {limits: 3}}", "resources.envoyProxy.limits"),
         ("resources: {envoyProxy: 3}", "resources.envoyProxy"),
@@ -337,6 +367,9 @@ fn case_103_values_that_are_never_right() {
         assert!(shown.starts_with(&format!("config.yaml:1: {field}: ")), "{text}: {shown}");
         assert_eq!(shown.lines().count(), 1, "{text}: {shown}");
     }
+    let counted = "{hugepages-2Mi: 4Mi, example.com/gpu: 2000m, kubernetes.io/batch: 0.5}";
+    let platform = read(&format!("resources: {{envoyProxy: {{limits: {counted}}}}}"));
+    assert_eq!(platform.resolved().resources.envoy_proxy.value["limits"]["example.com/gpu"], "2000m");
 }
 
 /// An operator that ran with such a value must not stop at its upgrade.
@@ -479,6 +512,77 @@ fn the_runtime_template_lies_below_the_namespaces() {
     // Gone, nothing of it serves.
     let gone = read("mode: waypoint").with_runtime_template(None, Some(&broken));
     assert_eq!(gone.resolved().mode.value.as_str(), "waypoint");
+}
+
+/// Larger than is read it is not absent: it says what it said before, and where nobody knows that, nothing rolls.
+#[test]
+fn a_template_that_is_too_large_is_told_and_what_it_said_before_serves() {
+    let small = ConfigMapInput {
+        data: [("config.yaml".to_owned(), "mode: proxy-sidecar\nx: 1".to_owned())].into(),
+        ..ConfigMapInput::default()
+    };
+    let text = format!("mode: proxy-sidecar # {}", "x".repeat(crate::config::bounds::TEXT));
+    let large = ConfigMapInput { data: [("config.yaml".to_owned(), text)].into(), ..ConfigMapInput::default() };
+    let bad = ConfigMapInput { data: [("config.yaml".to_owned(), "- a".to_owned())].into(), ..small.clone() };
+    let with = |template: &ConfigMapInput, last: Option<&Platform>| {
+        let own = std::collections::BTreeMap::from([("authbridge-runtime-config".to_owned(), template.clone())]);
+        read("mode: waypoint").with_templates(&own, last)
+    };
+    let good = with(&small, None);
+    for over in [large, ConfigMapInput::too_large()] {
+        let first = with(&over, None);
+        let told = &first.resolved().notices;
+        assert_eq!((told.len(), told[0].reason, first.resolved().unread), (1, Reason::ConfigOverBound, true));
+        assert!(told[0].text.contains("what it said before is not known"), "{}", told[0].text);
+        assert_eq!(first.resolved().mode.layer, Layer::PlatformFile);
+        let known = with(&over, Some(&good));
+        assert_eq!((&known.resolved().mode, known.resolved().unread), (&good.resolved().mode, false));
+        assert_eq!(known.resolved().runtime_base, good.resolved().runtime_base);
+        assert!(known.resolved().notices[0].text.contains("what it said before is used"));
+        let broken = [&first, &known].map(|last| with(&bad, Some(last)).resolved().unread);
+        assert_eq!(broken, [true, false], "what nobody knew nobody knows now");
+        assert_eq!(with(&small, Some(&first)), good);
+    }
+}
+
+/// kubectl puts a file there that is no UTF-8 text.
+#[test]
+fn a_template_in_binary_data_is_told() {
+    let binary = |key: &str| crate::store::decode::wire::binary::Binary::of(Some(&serde_json::json!({key: "//4="})));
+    let with = |key: &str, last: Option<&Platform>| {
+        let data = binary(key).entries().collect();
+        read("mode: waypoint").with_runtime_template(Some(&ConfigMapInput { data, ..ConfigMapInput::default() }), last)
+    };
+    for (key, part, unread) in
+        [("config.yaml", "is a key of binaryData", true), ("settings.yaml", "(it has settings.yaml)", false)]
+    {
+        let platform = with(key, None);
+        let told = &platform.resolved().notices;
+        assert_eq!((told.len(), told[0].reason), (1, Reason::NamespaceConfigUnreadable), "{key}");
+        assert!(told[0].text.contains(part) && platform.resolved().unread == unread, "{}", told[0].text);
+    }
+    let before = read("mode: waypoint");
+    assert!(!with("config.yaml", Some(&before)).resolved().unread, "it said nothing");
+}
+
+/// Settings under another key than the one that is read are accepted by nobody: whoever wrote them hears it, as in a namespace.
+#[test]
+fn a_template_without_its_key_is_told_and_an_empty_one_says_nothing() {
+    let template = |keys: &[&str]| ConfigMapInput {
+        data: keys.iter().map(|key| ((*key).to_owned(), "mode: waypoint".to_owned())).collect(),
+        ..ConfigMapInput::default()
+    };
+    let with = |keys: &[&str]| Platform::built_in().with_runtime_template(Some(&template(keys)), None);
+    let view = namespace_view(&with(&["config.yml", "x"]), "team1", &NamespaceInputs::default(), None);
+    assert_eq!(view.resolved.mode.layer, Layer::BuiltIn);
+    let notices = &view.resolved.notices;
+    assert_eq!((notices.len(), notices[0].reason), (1, Reason::NamespaceConfigUnreadable));
+    let says = "of the operator's namespace has no key config.yaml (it has config.yml, x), so nothing of it is used";
+    assert!(notices[0].text.contains(says), "{}", notices[0].text);
+    assert!(!view.resolved.unread, "it is known that it says nothing");
+    for keys in [&[][..], &["config.yaml"], &["config.yaml", "x"]] {
+        assert!(with(keys).resolved().notices.is_empty(), "{keys:?}");
+    }
 }
 
 proptest::proptest! {

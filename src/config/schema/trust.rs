@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::read;
 use super::walk::{Problem, Step};
+use super::{builds, read};
 use crate::api::syntax;
 use crate::api::yaml::kind;
 use crate::config::trust::{CardPeer, PeerWhom, VerifiedPeers};
@@ -61,7 +61,11 @@ fn peer(item: &Value) -> Read<CardPeer> {
     let at = |name: &str, read: Read<PeerWhom>| read.map_err(|problem| problem.below(Step::Key(name.to_owned())));
     let whom = match (members.get("service"), members.get("namespace"), members.get("cidr")) {
         (Some(service), None, None) => at("service", self::service(service))?,
-        (None, Some(namespace), None) => at("namespace", pods(namespace, members))?,
+        (None, Some(namespace), None) => {
+            let labels = members.get("podLabels").map(labels).transpose();
+            let labels = labels.map_err(|problem| problem.below(Step::Key("podLabels".to_owned())))?;
+            at("namespace", pods(namespace, labels.unwrap_or_default()))?
+        }
         (None, None, Some(cidr)) => at("cidr", block(cidr))?,
         _ => {
             return Err(
@@ -72,7 +76,8 @@ fn peer(item: &Value) -> Read<CardPeer> {
         }
     };
     if members.contains_key("podLabels") && !matches!(whom, PeerWhom::Pods { .. }) {
-        return Err("podLabels goes with namespace alone".to_owned().into());
+        let message = "goes with namespace alone".to_owned();
+        return Err(Problem::new(vec![Step::Key("podLabels".to_owned())], message));
     }
     let ports = members.get("ports").map(ports).transpose();
     let ports = ports.map_err(|problem| problem.below(Step::Key("ports".to_owned())))?;
@@ -87,20 +92,24 @@ fn service(value: &Value) -> Read<PeerWhom> {
     Ok(PeerWhom::Service { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
-fn pods(namespace: &Value, members: &Map<String, Value>) -> Read<PeerWhom> {
+fn pods(namespace: &Value, labels: BTreeMap<String, String>) -> Read<PeerWhom> {
     let namespace = read::word(namespace)?;
-    if !syntax::is_label(&namespace) {
-        return Err(format!("{namespace:?} is not the name of a namespace").into());
+    if syntax::is_label(&namespace) {
+        Ok(PeerWhom::Pods { namespace, labels })
+    } else {
+        Err(format!("{namespace:?} is not the name of a namespace").into())
     }
-    let mut labels = BTreeMap::new();
-    let wrong = || Problem::from("podLabels is to be a mapping of labels to their values".to_owned());
-    for (key, value) in
-        members.get("podLabels").map(|all| all.as_object().ok_or_else(wrong)).transpose()?.into_iter().flatten()
-    {
-        let value = value.as_str().filter(|value| syntax::is_metadata_key(key) && syntax::is_label_value(value));
-        labels.insert(key.clone(), value.ok_or_else(wrong)?.to_owned());
-    }
-    Ok(PeerWhom::Pods { namespace, labels })
+}
+
+/// Labels that Pods have to have, each with its value.
+fn labels(value: &Value) -> Read<BTreeMap<String, String>> {
+    builds::texts(value, |name, text| {
+        if syntax::is_metadata_key(name) && syntax::is_label_value(text) {
+            Ok(())
+        } else {
+            Err(format!("{name}={text} is not a label that Pods can have"))
+        }
+    })
 }
 
 /// A block as NetworkPolicies take it: one of IPv4 that is written within IPv6 is refused there.
@@ -122,12 +131,14 @@ fn ports(value: &Value) -> Read<Vec<u16>> {
     let Some(items) = value.as_array() else {
         return Err(format!("a list of TCP ports is expected, {} was found", kind(value)).into());
     };
-    let one = |item: &Value| item.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-    let wrong = |item: &Value| Problem::from(format!("{item} is not a port"));
     if items.len() > MOST {
         return Err(format!("more than {MOST} ports").into());
     }
-    items.iter().map(|item| one(item).ok_or_else(|| wrong(item))).collect()
+    let one = |(index, item): (usize, &Value)| {
+        let port = item.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+        port.ok_or_else(|| Problem::new(vec![Step::Entry(index)], format!("{item} is not a port")))
+    };
+    items.iter().enumerate().map(one).collect()
 }
 
 #[cfg(test)]

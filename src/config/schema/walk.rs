@@ -100,7 +100,13 @@ impl Walked {
 
     fn mapping(&mut self, above: &str, entries: &[Entry]) {
         for entry in entries {
-            let path = if above.is_empty() { entry.key.clone() } else { format!("{above}.{}", entry.key) };
+            // A dot in a key is a part of the key: `"proxy.port": 1` says nothing of `port` below `proxy`, which the same document may set, too.
+            if entry.key.is_empty() || entry.key.contains('.') {
+                let field = joined(above, &format!("{:?}", entry.key));
+                self.fault(entry.line, &field, no_name(above, &entry.key));
+                continue;
+            }
+            let path = joined(above, &entry.key);
             match KEYS.iter().find(|key| key.path == path) {
                 Some(key) => self.leaf(key, entry),
                 None if is_beginning(&path) => self.inner(&path, entry),
@@ -137,6 +143,11 @@ impl Walked {
     }
 }
 
+/// The path of a name below another one.
+fn joined(above: &str, name: &str) -> String {
+    if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") }
+}
+
 /// Whether some key stands below `path`.
 fn is_beginning(path: &str) -> bool {
     KEYS.iter().any(|key| below(key.path, path).is_some())
@@ -144,6 +155,17 @@ fn is_beginning(path: &str) -> bool {
 
 fn below<'a>(path: &'a str, above: &str) -> Option<&'a str> {
     if above.is_empty() { Some(path) } else { path.strip_prefix(above)?.strip_prefix('.') }
+}
+
+/// What is said of a key that is no name of this file, because it is empty or has a dot in it.
+fn no_name(above: &str, seen: &str) -> String {
+    let path = joined(above, seen);
+    let is_path = !seen.is_empty() && (KEYS.iter().any(|key| key.path == path) || is_beginning(&path));
+    if !is_path {
+        return unknown(above, seen);
+    }
+    let nested = format!("{}: VALUE{}", seen.replace('.', ": {"), "}".repeat(seen.matches('.').count()));
+    format!("is one key with a dot in it, and not a key of this file; write it nested: {nested}")
 }
 
 fn unknown(above: &str, seen: &str) -> String {

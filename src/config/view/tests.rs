@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{NamespaceView, PodSecurity, namespace_view};
+use crate::config::bounds::TEXT;
 use crate::config::defaults::config_map_data;
 use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::domain::keys::NAMESPACE_CONFIG_MAPS;
+use crate::domain::reason::Reason;
 
 fn with_data(name: &str, data: &[(&str, &str)]) -> NamespaceInputs {
     let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -71,6 +73,48 @@ fn templates_and_ports_of_the_namespace_reach_what_is_made() {
     let (own, others) = (of(&platform, &ports), of(&platform, &nothing));
     assert_ne!(own["envoy-config"], others["envoy-config"]);
     assert_eq!(own["authproxy-routes"], others["authproxy-routes"]);
+}
+
+/// A process that starts finds it so: what the one before it made from the template stays, and counts as it is, so that no hash changes.
+#[test]
+fn what_was_made_from_a_template_that_has_become_too_large_counts_as_it_is() {
+    let own = |data: &[(&str, &str)]| with_data("envoy-config", data).config_maps;
+    let mut copy = with_data("envoy-config", &[("envoy.yaml", "mine")]);
+    copy.config_maps.get_mut("envoy-config").unwrap().kept = true;
+    let view = |platform: &Platform| namespace_view(platform, "team1", &copy, None);
+    let small = Platform::built_in().with_templates(&own(&[("envoy.yaml", "mine")]), None);
+    let before = view(&small);
+    assert!(!before.resolved.unread && before.resolved.notices.is_empty());
+    let text = "x".repeat(TEXT);
+    let large = own(&[("envoy.yaml", text.as_str())]);
+    let unknown = BTreeMap::from([("envoy-config".to_owned(), ConfigMapInput::too_large())]);
+    for template in [&large, &unknown] {
+        let platform = Platform::built_in().with_templates(template, None);
+        let after = view(&platform);
+        assert_eq!(after.mounted, before.mounted);
+        assert!(after.resolved.unread, "nothing rolls because of it");
+        let told: Vec<_> = after.resolved.notices.iter().map(|notice| (notice.reason, &*notice.text)).collect();
+        assert!(told.len() == 1 && told[0].0 == Reason::ConfigOverBound, "{told:?}");
+        assert!(told[0].1.starts_with("ConfigMap envoy-config of the operator's namespace is larger than 64 KiB"));
+        let nothing = namespace_view(&platform, "team1", &NamespaceInputs::default(), None).mounted;
+        assert!(!nothing.contains_key("envoy-config") && nothing.len() == 2, "nothing is made from it: {nothing:?}");
+        let ports = Platform::parse("namespaceOverrides: [proxy]", "f").unwrap().with_templates(template, None);
+        let mut other = copy.clone();
+        other.config_maps.extend(with_data("d", &[("config.yaml", "proxy: {adminPort: 9999}")]).config_maps);
+        other.config_maps.get_mut("d").unwrap().is_defaults = true;
+        assert_eq!(namespace_view(&ports, "team1", &other, None).mounted, before.mounted);
+        // Whoever has seen what it said before knows it, and the others wait until it is small again.
+        let seen = view(&Platform::built_in().with_templates(template, Some(&small)));
+        assert_eq!((&seen.mounted, seen.resolved.unread, seen.resolved.notices.len()), (&before.mounted, false, 1));
+        assert!(view(&Platform::built_in().with_templates(template, Some(&platform))).resolved.unread);
+        let again = Platform::built_in().with_templates(&own(&[("envoy.yaml", "mine")]), Some(&platform));
+        assert_eq!(view(&again), before);
+    }
+    // Of the environment no copy is read that we wrote.
+    let environment = BTreeMap::from([("authbridge-config".to_owned(), ConfigMapInput::too_large())]);
+    let platform = Platform::built_in().with_templates(&environment, None);
+    let view = namespace_view(&platform, "team1", &NamespaceInputs::default(), None);
+    assert!(view.authbridge_config.is_some_and(|data| !data.is_empty()) && view.resolved.unread);
 }
 
 #[test]

@@ -99,6 +99,12 @@ fn faults_name_the_entry_and_what_to_do() {
         ("cards.audit", "maybe", "true or false"),
         ("cards.expiredSvidSeconds", "-1", "0 to 2678400"),
         ("cards.minimumPeriodSeconds", "4", "5 to 86400"),
+        ("cards.ingressPeers", "[{namespace: a}, {namespace: a_b}]", "cards.ingressPeers[1].namespace: "),
+        ("cards.ingressPeers", "[{namespace: a, podLabels: [x]}]", "cards.ingressPeers[0].podLabels: a mapping"),
+        ("cards.ingressPeers", "[{namespace: a, podLabels: {x: 1}}]", "cards.ingressPeers[0].podLabels.x: a string"),
+        ("cards.ingressPeers", "[{namespace: a, podLabels: {x: a b}}]", "[0].podLabels.x: x=a b is not a label"),
+        ("cards.ingressPeers", "[{cidr: 10.0.0.0/8, podLabels: {}}]", "cards.ingressPeers[0].podLabels: goes with"),
+        ("cards.restrictiveEgress", "[{cidr: 10.0.0.0/8, ports: [443, 0]}]", "cards.restrictiveEgress[0].ports[1]: 0"),
     ] {
         let message = refused(&one(path, value));
         assert!(message.contains(says) && message.contains(path), "{path}: {message}");
