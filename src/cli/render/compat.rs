@@ -17,7 +17,7 @@ const NAME: &str = "beeai-compat";
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
     let mut objects = crds::compat();
-    let rights = rbac::compat_rights(install.failure_mode);
+    let rights = rbac::compat_rights(install.mode());
     for role in Role::ALL {
         objects.extend(rbac::bound(install, role, &format!("{}-{NAME}", role.name()), &rights));
     }

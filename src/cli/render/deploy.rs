@@ -225,7 +225,7 @@ fn environment(install: &Install) -> Vec<EnvVar> {
 /// The controllers have to know whether Pods may wait behind the scheduling gate.
 fn arguments(install: &Install, role: Role) -> Vec<String> {
     let mut arguments = vec!["serve".to_owned(), format!("--roles={}", role.argument())];
-    if role == Role::Controllers && install.failure_mode == FailureMode::Gate {
+    if role == Role::Controllers && install.mode() == FailureMode::Gate {
         arguments.push("--failure-mode=gate".to_owned());
     }
     arguments.extend(install.kinds.argument());

@@ -9,7 +9,9 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::Install;
+use super::platform::KEY_PLATFORM;
 use super::rbac::Right;
+use crate::config::schema::Platform;
 use crate::domain::keys;
 use crate::store::{Kind, KindOrigin};
 
@@ -47,6 +49,12 @@ impl Kinds {
         self != Kinds::Kaos
     }
 
+    /// Whether sidecars are injected into Pods.
+    #[must_use]
+    pub fn injects(self) -> bool {
+        self == Kinds::All
+    }
+
     /// Whether a right is needed.
     #[must_use]
     pub fn needs(self, right: &Right) -> bool {
@@ -74,16 +82,19 @@ impl Kinds {
 /// API group of the Gateway API.
 pub(super) const GATEWAY: &str = "gateway.networking.k8s.io";
 const TEKTON: &str = "tekton.dev";
-/// The name that `kaos.gateway.name` has without being set.
-const GATEWAY_NAME: &str = "kaos-gateway";
 
-/// The Gateway that routes of KAOS lead to, which whoever runs the cluster makes: the operator has no right on Gateways.
+/// The Gateway that routes of KAOS lead to, which whoever runs the cluster makes: the operator has no right on Gateways. It is the one that the
+/// platform file names, since the routes name that.
 #[must_use]
 pub fn gateway(install: &Install, class: &str) -> Value {
+    // A file that cannot be understood names nothing: `render` refuses it before.
+    let platform = install.platform_file.as_deref().and_then(|text| Platform::parse(text, KEY_PLATFORM).ok());
+    let platform = platform.unwrap_or_else(Platform::built_in);
+    let named = &platform.kaos().gateway;
     json!({
         "apiVersion": format!("{GATEWAY}/v1"),
         "kind": "Gateway",
-        "metadata": {"name": GATEWAY_NAME, "namespace": install.namespace},
+        "metadata": {"name": named.name, "namespace": named.namespace.as_deref().unwrap_or(&install.namespace)},
         "spec": {
             "gatewayClassName": class,
             "listeners": [{
@@ -134,6 +145,43 @@ mod tests {
             (&gateway["metadata"]["namespace"], &gateway["spec"]["gatewayClassName"]),
             (&json!("kaos"), &json!("envoy-gateway"))
         );
+        assert_eq!(gateway["metadata"]["name"], "kaos-gateway");
+    }
+
+    /// Routes name the Gateway of the platform file: another one would lead nowhere.
+    #[test]
+    fn the_gateway_is_the_one_that_the_platform_file_names() {
+        for (named, namespace, name) in [
+            ("name: front", "kaos", "front"),
+            ("namespace: edge", "edge", "kaos-gateway"),
+            ("name: front, namespace: edge", "edge", "front"),
+        ] {
+            let mut install = Install::new(FailureMode::Fail, "kaos", "a/b:1");
+            install.platform_file = Some(format!("kaos: {{gateway: {{enabled: true, {named}}}}}\n"));
+            let metadata = gateway(&install, "envoy-gateway")["metadata"].clone();
+            assert_eq!(metadata, json!({"name": name, "namespace": namespace}), "{named}");
+        }
+    }
+
+    /// Without the webhook that injects, whatever is put behind the scheduling gate waits there for ever: another operator's agents, too, which
+    /// carry the same labels.
+    #[test]
+    fn where_nothing_is_injected_nothing_is_put_behind_the_gate() {
+        let rendered = |kinds: Kinds, mode: FailureMode| -> Vec<Value> {
+            let install = Install { kinds, ..Install::new(mode, "kagenti-system", "a/b:1") };
+            parts(&install).into_iter().flat_map(|part| part.objects).collect()
+        };
+        let gates = |objects: &[Value]| {
+            let named = objects.iter().filter(|object| object["metadata"]["name"] == keys::GATE).count();
+            (named, objects.iter().any(|object| object.to_string().contains("--failure-mode=gate")))
+        };
+        for kinds in [Kinds::Kaos, Kinds::Beeai] {
+            let gated = rendered(kinds, FailureMode::Gate);
+            assert_eq!(gates(&gated), (0, false), "{kinds:?}");
+            // Rights, and what our own account may do with them, as well.
+            assert_eq!(gated, rendered(kinds, FailureMode::Fail), "{kinds:?}");
+        }
+        assert_eq!(gates(&rendered(Kinds::All, FailureMode::Gate)), (3, true), "policy, binding and parameter");
     }
 
     #[test]

@@ -155,6 +155,13 @@ impl Install {
             values: Values::default(),
         }
     }
+
+    /// What happens while no replica answers. Only the webhook that injects takes Pods from behind the scheduling gate, so where nothing is injected
+    /// nothing may be put there: it would wait for ever.
+    #[must_use]
+    pub fn mode(&self) -> FailureMode {
+        if self.kinds.injects() { self.failure_mode } else { FailureMode::Fail }
+    }
 }
 
 /// A file of the tree `manifests/`.
@@ -169,7 +176,7 @@ pub struct Manifest {
 /// The parts of an installation, in the order in which they are applied.
 #[must_use]
 pub fn parts(install: &Install) -> Vec<Manifest> {
-    let [rights, controllers, webhooks] = match install.failure_mode {
+    let [rights, controllers, webhooks] = match install.mode() {
         FailureMode::Fail => ["rbac/controllers.yaml", "deploy/controllers.yaml", "webhooks/fail.yaml"],
         FailureMode::Gate => ["rbac/controllers-gate.yaml", "deploy/controllers-gate.yaml", "webhooks/gate.yaml"],
     };
@@ -259,6 +266,13 @@ pub fn stream(objects: &[Value]) -> String {
 /// # Errors
 /// When a file cannot be written, or standard output is closed.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
+    anyhow::ensure!(
+        !keys::SYSTEM_NAMESPACES.contains(&args.namespace.as_str()),
+        "--namespace {}: the operator has no place in a namespace of Kubernetes itself: its policies let its own account write nothing there, and its \
+         Pod Security label would hold for everybody's Pods; name another one, such as {}",
+        args.namespace,
+        keys::OPERATOR_NAMESPACE
+    );
     let values = values(&args)?;
     let (platform_file, feature_gates) = settings_of(&args)?;
     let Args {
@@ -288,7 +302,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let (head, mut objects) = if beeai_compat {
         (compat_header(), compat::objects(&install))
     } else {
-        (header(failure_mode), parts(&install).into_iter().flat_map(|part| part.objects).collect())
+        (header(install.mode()), parts(&install).into_iter().flat_map(|part| part.objects).collect())
     };
     if pod_monitor {
         objects.push(deploy::pod_monitor(&install));

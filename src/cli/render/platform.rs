@@ -74,7 +74,7 @@ runtimes:
 /// What parametrises policies, without what those go by: that is the leader's, and a GitOps tool would fight it for what the manifest says. Until
 /// it has come, the policies refuse.
 pub fn parameters(install: &Install) -> impl Iterator<Item = Value> {
-    let gate = (install.failure_mode == FailureMode::Gate).then_some(keys::GATE);
+    let gate = (install.mode() == FailureMode::Gate).then_some(keys::GATE);
     gate.into_iter().chain([keys::ARMED]).map(|name| {
         object(&ServiceAccount {
             metadata: metadata(name, Some(&install.namespace)),

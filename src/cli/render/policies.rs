@@ -64,7 +64,7 @@ pub const POLICY_AGENT_PODS: &str = "drawbridge-agent-pods";
 #[must_use]
 pub fn objects(install: &Install) -> Vec<Value> {
     let mut objects = Vec::new();
-    if install.failure_mode == FailureMode::Gate {
+    if install.mode() == FailureMode::Gate {
         objects.push(object(&gate(install)));
         objects.push(object(&gate_binding(install)));
         objects.extend(refusal(install, POLICY_GATE_REMOVAL, pods_updated(), gate_removal()));

@@ -190,7 +190,7 @@ pub fn objects(install: &Install, role: Role) -> Vec<Value> {
         ..ServiceAccount::default()
     };
     let mut objects = vec![object(&account)];
-    let mut needed = rights(install.failure_mode);
+    let mut needed = rights(install.mode());
     if install.values.openshift {
         needed.extend(owners_enforced());
     }

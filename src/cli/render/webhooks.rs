@@ -69,9 +69,10 @@ fn shipped(file: &str) -> String {
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {
     MutatingWebhookConfiguration {
         metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
-        webhooks: Some(match install.kinds {
-            Kinds::All => vec![injection(install), trust_label(install), completion(install)],
-            Kinds::Kaos | Kinds::Beeai => Vec::new(),
+        webhooks: Some(if install.kinds.injects() {
+            vec![injection(install), trust_label(install), completion(install)]
+        } else {
+            Vec::new()
         }),
     }
 }

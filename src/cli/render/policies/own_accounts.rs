@@ -11,6 +11,7 @@
 //! | `drawbridge-own-webhooks` | webhook configurations: `caBundle` alone |
 //! | `drawbridge-own-agents` | what is made for an Agent: as that Agent says |
 //! | `drawbridge-own-agents-new`, `drawbridge-own-beeai-agents-new`, `drawbridge-own-beeai-compat-agents-new`, `drawbridge-own-builds-new`, `drawbridge-own-beeai-builds-new`, `drawbridge-own-beeai-compat-builds-new` | nothing is made for an Agent or a build in a namespace that holds none |
+//! | `drawbridge-own-beeai-kept-new`, `drawbridge-own-beeai-compat-kept-new` | no Agent of BeeAI is made for a build in a namespace that holds none |
 //! | `drawbridge-own-kaos-agents-new`, `drawbridge-own-kaos-modelapis-new`, `drawbridge-own-kaos-mcpservers-new` | the same of the kinds of KAOS |
 //!
 //! In: the installation. Out: policies, each followed by its binding. Promises: people are never asked; functions of CEL newer than 1.32
@@ -91,7 +92,7 @@ fn served(install: &Install, fence: Fence) -> Fence {
     Fence { params: None, variables: Vec::new(), validations: vec![held], ..fence }
 }
 
-fn fences(install: &Install) -> [Fence; 16] {
+fn fences(install: &Install) -> [Fence; 18] {
     [
         reach::fence(install),
         objects::fence(install),
@@ -109,6 +110,8 @@ fn fences(install: &Install) -> [Fence; 16] {
         agents::new_beeai_builds(keys::POLICY_OWN_BEEAI_BUILDS_NEW, Kind::BeeaiBuild),
         agents::new_beeai_builds(keys::POLICY_OWN_BEEAI_COMPAT_BUILDS_NEW, Kind::BeeaiCompatBuild),
         kinds::kept(),
+        agents::new_kept(keys::POLICY_OWN_BEEAI_KEPT_NEW, Kind::BeeaiBuild),
+        agents::new_kept(keys::POLICY_OWN_BEEAI_COMPAT_KEPT_NEW, Kind::BeeaiCompatBuild),
     ]
 }
 

@@ -145,16 +145,29 @@ fn answers_16_a_pod_monitor_is_an_option_and_the_label_of_its_namespace_is_docum
     }
 }
 
-/// Without SPIRE a Pod with its socket never starts, so none has it unless that is asked for.
-/// What `render` prints with these flags.
-fn rendered(more: &[&str]) -> Vec<Value> {
+/// What `render` prints with these flags, or why it prints nothing.
+fn asked(more: &[&str]) -> anyhow::Result<Vec<Value>> {
     let words = ["drawbridge", "render", "-o", "json"].iter().chain(more);
     let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
     let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
     use clap::Parser as _;
-    crate::cli::Cli::try_parse_from(words).unwrap().command.run(&mut io).unwrap();
-    let list: Value = serde_json::from_slice(&out).unwrap();
-    list["items"].as_array().unwrap().clone()
+    crate::cli::Cli::try_parse_from(words)?.command.run(&mut io)?;
+    let list: Value = serde_json::from_slice(&out)?;
+    Ok(list["items"].as_array().cloned().unwrap_or_default())
+}
+
+fn rendered(more: &[&str]) -> Vec<Value> {
+    asked(more).unwrap()
+}
+
+/// Its policies refuse its own account whatever it writes there, its Lease first; and its Pod Security label would keep out the cluster's own Pods.
+#[test]
+fn a_namespace_of_kubernetes_itself_is_not_the_operators() {
+    for namespace in keys::SYSTEM_NAMESPACES {
+        let told = asked(&["--namespace", namespace]).unwrap_err().to_string();
+        assert!(told.contains(&format!("--namespace {namespace}: ")) && told.contains("name another one"), "{told}");
+    }
+    assert!(!rendered(&["--namespace", "platform"]).is_empty());
 }
 
 /// A port and two rights, and only where they are asked for: the right to ask about tokens reaches the whole cluster, whatever is served.
@@ -191,6 +204,7 @@ fn the_catalogue_has_a_port_and_its_rights_only_where_it_is_asked_for() {
     }
 }
 
+/// Without SPIRE a Pod with its socket never starts, so none has it unless that is asked for.
 #[test]
 fn the_spiffe_agents_socket_is_in_the_controllers_pods_alone_and_only_where_it_is_asked_for() {
     let with_socket = |object: &Value| object["kind"] == "Deployment" && object.to_string().contains("\"csi\":{");

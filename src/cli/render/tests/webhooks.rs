@@ -133,12 +133,17 @@ fn no_policy_that_compares_with_our_kinds_matches_anything_of_the_installation()
         let objects = objects(mode);
         let ours = |spec: &&Value| spec["paramKind"]["apiVersion"].as_str().is_some_and(|version| version != "v1");
         let policies: Vec<_> = objects.iter().map(|object| &object["spec"]).filter(ours).collect();
-        assert_eq!(policies.len(), 10);
+        assert_eq!(policies.len(), 12);
         for spec in policies {
             let constraints = &spec["matchConstraints"];
             let rules = constraints["resourceRules"].as_array().unwrap();
             let plurals: Vec<_> = rules.iter().flat_map(|rule| rule["resources"].as_array().unwrap()).collect();
-            let kinds = [("deployments", "Deployment"), ("services", "Service"), ("pipelineruns", "PipelineRun")];
+            let kinds = [
+                ("deployments", "Deployment"),
+                ("services", "Service"),
+                ("pipelineruns", "PipelineRun"),
+                ("agents", "Agent"),
+            ];
             let kinds = plurals.iter().map(|plural| kinds.iter().find(|(one, _)| plural == one).unwrap().1);
             for kind in kinds {
                 for object in objects.iter().filter(|object| object["kind"] == kind) {

@@ -177,11 +177,35 @@ fn at_template(kind: &str, value: Value) -> Value {
     }
 }
 
+/// The uid of no object.
+const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+
+/// What says that it is made for something that there is not, in words that choose which policy is asked.
+fn of_nothing(namespace: &str) -> [(&'static str, Attempt); 2] {
+    let mut of_no_kind = owned_by_an_agent(deployment(namespace, "x"), "Agent", NOBODY);
+    of_no_kind["metadata"]["labels"][keys::LABEL_KAOS_KIND] = json!("none");
+    let kept = json!({"apiVersion": "beeai.dev/v1", "kind": "Agent", "spec": {"image": "example.com/team:1"}, "metadata": {"name": "kept",
+        "labels": {keys::LABEL_APP_MANAGED_BY: keys::BEEAI_BUILD_CONTROLLER}, "annotations": {keys::ANNOTATION_CREATED_BY_UID: NOBODY}}});
+    let agents = format!("/apis/beeai.dev/v1/namespaces/{namespace}/agents");
+    [
+        (
+            "own-agents-new",
+            attempt(
+                "a Deployment of a kind that there is not",
+                Method::POST,
+                apps(namespace, "deployments"),
+                of_no_kind,
+            ),
+        ),
+        ("own-beeai-kept-new", attempt("an Agent of a build that does not exist", Method::POST, agents, kept)),
+    ]
+}
+
 #[tokio::test]
 async fn mend_14_nothing_is_written_where_the_operator_has_nothing_to_write() -> Result<()> {
     let ns = control_plane().await?.namespace("elsewhere").await?;
     let thief = stolen("controllers").await?;
-    let nobody = "00000000-0000-0000-0000-000000000000";
+    let nobody = NOBODY;
     let config = |namespace: &str, name: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace,
             "labels": {"app.kubernetes.io/managed-by": "drawbridge"}}, "data": {"a": "b"}})
@@ -245,10 +269,10 @@ async fn mend_14_nothing_is_written_where_the_operator_has_nothing_to_write() ->
         ("own-objects", post("a Service of nobody", core(ns.name(), "services"), service)),
     ];
     let admin = control_plane().await?.client().await?;
-    for (policy, attempt) in attempts {
+    for (policy, attempt) in attempts.into_iter().chain(of_nothing(ns.name())) {
         is_refused(&thief, &attempt, policy).await?;
         // A parameter that is missing is answered before anybody is asked who he is: whoever copies our labels is told so.
-        if policy != "own-agents-new" && !attempt.what.contains("under our name") {
+        if !policy.ends_with("-new") && !attempt.what.contains("under our name") {
             let answer = tried(&admin, &attempt).await?;
             ensure!(answer.is_none(), "{}: people are asked, too: {answer:?}", attempt.what);
         }
@@ -321,6 +345,10 @@ async fn mend_14_of_a_foreign_workload_only_our_metadata_is_written() -> Result<
             attempts.push(patch(
                 "an annotation of the template",
                 at_template(kind, json!({"metadata": {"annotations": {"example.com/a": "b"}}})),
+            ));
+            attempts.push(patch(
+                "another Secret for its sidecars",
+                at_template(kind, json!({"metadata": {"annotations": {keys::ANNOTATION_CREDENTIALS: "admin"}}})),
             ));
             attempts.push(patch(
                 "the annotation that rolls what KAOS runs",

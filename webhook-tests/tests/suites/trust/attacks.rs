@@ -288,6 +288,14 @@ async fn nobody_writes_the_status_of_a_card_turns_the_switch_or_stops_to_be_an_a
             let answer = request(client, "PATCH", stage.core(&format!("pods/{bad}{part}")), Some(off)).await?;
             ensure!(answer.0 >= 400, "{who}: no agent any more, through pods{part}");
         }
+        if *who == "everything" {
+            let ended = json!({"status": {"phase": "Succeeded"}});
+            let answer = request(client, "PATCH", stage.core(&format!("pods/{bad}/status")), Some(ended)).await?;
+            ensure!(answer.0 == 200, "{answer:?}");
+            let off = json!({"metadata": {"labels": {"kagenti.io/type": null}}});
+            let answer = request(client, "PATCH", stage.core(&format!("pods/{bad}")), Some(off)).await?;
+            ensure!(answer.0 == 403, "no agent any more, since it says that it has ended: {answer:?}");
+        }
     }
     // Whoever runs the cluster may, in words that mean something.
     let all: Api<Namespace> = Api::all(stage.cp.client().await?);

@@ -73,7 +73,8 @@ pub(super) fn fence() -> Fence {
     }
 }
 
-/// Nothing is made for an Agent where there is none, in the operator's namespace as elsewhere.
+/// Nothing is made for an Agent where there is none, in the operator's namespace as elsewhere. What says by its labels that it is made for something
+/// else is left to the policy about that; and whatever word it says that none of these is about, it is asked for here.
 pub(super) fn new_agents() -> Fence {
     let without = LabelSelectorRequirement {
         key: keys::LABEL_BEEAI_GROUP.to_owned(),
@@ -82,8 +83,8 @@ pub(super) fn new_agents() -> Fence {
     };
     let without_kaos = LabelSelectorRequirement {
         key: keys::LABEL_KAOS_KIND.to_owned(),
-        operator: "DoesNotExist".to_owned(),
-        values: None,
+        operator: "NotIn".to_owned(),
+        values: Some([Role::Agent, Role::ModelApi, Role::McpServer].map(|role| role.word().to_owned()).into()),
     };
     Fence {
         objects: Some(LabelSelector { match_expressions: Some(vec![without, without_kaos]), ..made_by_us() }),
@@ -141,6 +142,17 @@ pub(super) fn new_beeai_builds(name: &'static str, kind: Kind) -> Fence {
         objects: Some(LabelSelector { match_labels: Some(group), match_expressions: Some(vec![of_a_build()]) }),
         params: Some(any_of(kind)),
         ..Fence::new(name, runs(), vec![there_is_one()])
+    }
+}
+
+/// No Agent of BeeAI is made for a build where there is none: who made one in any namespace could make Deployments there for it. It is known by the
+/// label that what builds make carries, without which our account makes none.
+pub(super) fn new_kept(name: &'static str, kind: Kind) -> Fence {
+    let label = (keys::LABEL_APP_MANAGED_BY.to_owned(), keys::BEEAI_BUILD_CONTROLLER.to_owned());
+    Fence {
+        objects: Some(LabelSelector { match_labels: Some(BTreeMap::from([label])), ..LabelSelector::default() }),
+        params: Some(any_of(kind)),
+        ..Fence::new(name, vec![rule(kind.group(), &["agents"], &["CREATE"])], vec![there_is_one()])
     }
 }
 

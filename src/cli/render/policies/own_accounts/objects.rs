@@ -100,25 +100,40 @@ fn of_its_agent(of: &str) -> String {
     format!("{}.exists(o, o.name == variables.{of}.metadata.name)", controllers(&format!("variables.{of}"), "Agent"))
 }
 
+/// Nobody owns it but what controls it. An owner that there is not takes what it alone owns along at once; with another one beside it that would stay,
+/// in any namespace.
+fn made_alone() -> String {
+    "variables.new.metadata.?ownerReferences.orValue([]).all(o, o.?controller.orValue(false))".to_owned()
+}
+
+/// The same of one that is changed; what others have written stays.
+fn kept_alone() -> String {
+    "variables.new.metadata.?ownerReferences.orValue([]).all(o, o.?controller.orValue(false) || \
+     o in variables.old.metadata.?ownerReferences.orValue([]))"
+        .to_owned()
+}
+
 fn config_maps(own: &str) -> Row {
     let (here, names) = (here(own), listed(keys::NAMESPACE_CONFIG_MAPS));
     Row {
         group: "",
         resource: "configmaps",
         made: format!(
-            "({}) || ({} && {} && {}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
+            "({}) || ({} && {} && {} && {}) || (!({here}) && variables.new.metadata.?name.orValue('') in [{names}] && {} && {} && \
              !has(variables.new.metadata.ownerReferences) && !has(variables.new.metadata.finalizers))",
             trust::made_for_signer("new", "!has(variables.new.data) && !has(variables.new.binaryData)"),
             of_its_proxy("new"),
+            made_alone(),
             marked("new"),
             plain("new"),
             marked("new"),
             plain("new"),
         ),
         changed: format!(
-            "({} && {} && {}) || {} && {} && !({here}) && variables.old.metadata.name in [{names}] && {}",
+            "({} && {} && {} && {}) || {} && {} && !({here}) && variables.old.metadata.name in [{names}] && {}",
             of_its_proxy("old"),
             of_its_proxy("new"),
+            kept_alone(),
             untouched(&["finalizers"]),
             untouched(&["labels", "ownerReferences", "finalizers"]),
             same_but("annotations", &format!("k == '{}'", keys::ANNOTATION_CONTENT_DIGEST)),
@@ -151,8 +166,14 @@ fn routes() -> Row {
     Row {
         group: "gateway.networking.k8s.io",
         resource: "httproutes",
-        made: format!("{} && {} && {}", of_its("new"), marked("new"), plain("new")),
-        changed: format!("{} && {} && {}", of_its("old"), of_its("new"), untouched(&["finalizers"])),
+        made: format!("{} && {} && {} && {}", of_its("new"), made_alone(), marked("new"), plain("new")),
+        changed: format!(
+            "{} && {} && {} && {}",
+            of_its("old"),
+            of_its("new"),
+            kept_alone(),
+            untouched(&["finalizers"])
+        ),
         deleted: of_its("old"),
         what: "writes no HTTPRoute but that of an object of KAOS, under its name",
     }
@@ -245,7 +266,7 @@ fn claims() -> Row {
     Row {
         group: "",
         resource: "persistentvolumeclaims",
-        made: format!("{} && {}", of_a_build("new"), marked("new")),
+        made: format!("{} && {} && {}", of_a_build("new"), made_alone(), marked("new")),
         changed: never(),
         deleted: of_a_build("old"),
         what: "makes and deletes no claim but a build's",

@@ -43,7 +43,7 @@ pub(super) fn fence(install: &Install) -> Fence {
 /// Operation, group and resource of every right to write, each once.
 fn written(install: &Install) -> Vec<String> {
     let mut written = Vec::new();
-    for right in all_rights(install.failure_mode).filter(|right| right.role == Role::Controllers) {
+    for right in all_rights(install.mode()).filter(|right| right.role == Role::Controllers) {
         for operation in right.verbs.iter().filter_map(|verb| operation(verb)) {
             let one = format!("{operation} {}/{}", right.group, right.resource);
             if !written.contains(&one) {

@@ -15,7 +15,7 @@ use super::{
 use crate::domain::keys;
 
 /// What only people write, though it has our prefix: it opts out, or steers what is injected.
-const OF_PEOPLE: [&str; 10] = [
+pub(super) const OF_PEOPLE: [&str; 12] = [
     keys::LABEL_INJECT,
     keys::LABEL_ENVOY_PROXY,
     keys::LABEL_SPIFFE_HELPER,
@@ -24,6 +24,8 @@ const OF_PEOPLE: [&str; 10] = [
     keys::ANNOTATION_OUTBOUND_EXCLUDE,
     keys::ANNOTATION_INBOUND_EXCLUDE,
     keys::ANNOTATION_NATIVE_SIDECARS,
+    keys::ANNOTATION_CREDENTIALS,
+    keys::ANNOTATION_PORT_VARIABLE,
     keys::ANNOTATION_STATUS,
     keys::ANNOTATION_RUNTIME_CONFIG,
 ];

@@ -17,10 +17,8 @@ const NAME: &str = "drawbridge-trust-types";
 pub(super) fn policy(install: &Install) -> [Value; 2] {
     let label = |of: &str| format!("{of}.metadata.?labels[?'{}']", keys::LABEL_TYPE);
     let rule = Refusal {
-        applies: vec![
-            condition("was-an-agent", &format!("{}.orValue('') == 'agent'", label("oldObject"))),
-            condition("still-runs", "!(oldObject.?status.?phase.orValue('') in ['Succeeded', 'Failed'])"),
-        ],
+        // That it has ended is not asked: whoever may write its status says so, and its containers then run on for as long as they are given.
+        applies: vec![condition("was-an-agent", &format!("{}.orValue('') == 'agent'", label("oldObject")))],
         variables: Vec::new(),
         holds: format!("{} == {}", label("object"), label("oldObject")),
         message: format!(
@@ -39,4 +37,23 @@ pub(super) fn policy(install: &Install) -> [Value; 2] {
 /// The API server takes labels from an update of the status, too.
 fn matched() -> NamedRuleWithOperations {
     NamedRuleWithOperations { resources: Some(["pods", "pods/status"].map(str::to_owned).into()), ..pods_updated() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::render::FailureMode;
+
+    /// To whoever holds `*` in a namespace that is his to write: with the word of it that a Pod has ended it would be no agent any more, and run on.
+    #[test]
+    fn what_the_status_of_a_pod_says_frees_it_of_nothing() {
+        let install = Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, "drawbridge:test");
+        let spec = &policy(&install)[0]["spec"];
+        let conditions = spec["matchConditions"].as_array().unwrap();
+        let label = format!("oldObject.metadata.?labels[?'{}'].orValue('') == 'agent'", keys::LABEL_TYPE);
+        assert_eq!(conditions.iter().map(|one| &one["expression"]).collect::<Vec<_>>(), [&Value::from(label)]);
+        assert!(!spec.to_string().contains("oldObject.?status"), "{spec}");
+        let resources = &spec["matchConstraints"]["resourceRules"][0]["resources"];
+        assert_eq!(*resources, serde_json::json!(["pods", "pods/status"]));
+    }
 }
