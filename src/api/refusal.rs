@@ -74,6 +74,8 @@ pub fn is_of_the_moment(status: &Status) -> bool {
         keys::POLICY_OWN_KAOS_MCP_SERVERS_NEW,
         keys::POLICY_OWN_BEEAI_BUILDS_NEW,
         keys::POLICY_OWN_BEEAI_COMPAT_BUILDS_NEW,
+        keys::POLICY_OWN_BEEAI_KEPT_NEW,
+        keys::POLICY_OWN_BEEAI_COMPAT_KEPT_NEW,
     ];
     let denied = denied_by(&status.message);
     denied
@@ -238,6 +240,7 @@ mod tests {
         assert!(
             says("drawbridge-own-agents") && says("drawbridge-own-agents-new") && says("drawbridge-own-builds-new")
         );
+        assert!(says("drawbridge-own-beeai-kept-new") && says("drawbridge-own-beeai-compat-kept-new"));
         assert!(!says("drawbridge-own-workloads") && !says("other-drawbridge-own-agents"));
     }
 
@@ -249,6 +252,11 @@ mod tests {
             ("drawbridge-own-agents", format!("failed to configure binding: {unread}"), true),
             ("drawbridge-own-agents-new", format!("failed to configure policy: {unread}"), true),
             ("drawbridge-own-builds-new", "failed to configure binding: paramKind kind `x` not known".to_owned(), true),
+            (
+                "drawbridge-own-beeai-kept-new",
+                "failed to configure binding: paramKind kind `x` not known".to_owned(),
+                true,
+            ),
             (
                 "drawbridge-own-kaos-agents-new",
                 "failed to configure binding: paramKind kind `x` not yet synced to use for admission".to_owned(),
@@ -283,6 +291,7 @@ mod tests {
             ("drawbridge-own-agents-new", nothing.to_owned(), true),
             ("drawbridge-own-kaos-mcpservers-new", nothing.to_owned(), true),
             ("drawbridge-own-builds-new", nothing.to_owned(), true),
+            ("drawbridge-own-beeai-compat-kept-new", nothing.to_owned(), true),
             ("drawbridge-own-agents", "runs the image that the Agent names".to_owned(), false),
             ("drawbridge-own-agents", format!("it says: {nothing}"), false),
             ("house-rules", nothing.to_owned(), false),

@@ -9,7 +9,7 @@ use super::decide::Subject;
 use super::plan::InjectionPlan;
 use super::pod::PodView;
 use super::service_account::{self, Demand};
-use super::{Received, effective::Effective};
+use super::{Received, effective::Effective, known};
 use crate::config::snapshot::Snapshot;
 use crate::domain::workload::Workload;
 
@@ -53,7 +53,7 @@ pub(super) fn planned(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> RunsAs {
 /// namespace says is not known.
 #[must_use]
 pub fn runs_as(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Option<RunsAs> {
-    let received = Received::new(template, None, None).ok()?;
+    let received = Received::of_template(template, workload, known(namespace, snapshot)).ok()?;
     let subject = Subject::new(received.before().ok()?, namespace, snapshot);
     let as_named = |effective: Option<&Effective<'_>>| {
         let domain =

@@ -118,7 +118,8 @@ impl Needs {
 /// What Pods of that template will need in that namespace; `template` is `{metadata, spec}`, with the labels its Pods will have.
 #[must_use]
 pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
-    let Ok(received) = Received::new(template, None, None) else { return Needs::nothing(Reason::Undecodable) };
+    let received = Received::of_template(template, workload, known(namespace, snapshot));
+    let Ok(received) = received else { return Needs::nothing(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Needs::nothing(Reason::Undecodable) };
     match assess(Subject::new(pod, namespace, snapshot), Source::Template(workload)) {
         Decided::Skip(reason, ..) => Needs::nothing(reason),
@@ -153,7 +154,7 @@ pub fn in_force(
     template: &Value,
     snapshot: &Snapshot,
 ) -> Option<EffectiveConfiguration> {
-    let received = Received::new(template, None, None).ok()?;
+    let received = Received::of_template(template, workload, known(namespace, snapshot)).ok()?;
     let pod = received.before().ok()?;
     match assess(Subject::new(pod, namespace, snapshot), Source::Template(workload)) {
         Decided::Skip(_, effective, _) => Some(effective?.for_status(None)),
@@ -206,18 +207,22 @@ pub fn uninject(pod: &Value) -> Vec<PatchOperation> {
 #[must_use]
 pub fn taken_back(pod: &Value, sent: bool, namespace: &str, snapshot: &Snapshot) -> Vec<PatchOperation> {
     let Ok(view) = PodView::new(pod) else { return Vec::new() };
-    recorded(view, sent, Some(known(namespace, snapshot)))
+    let known = known(namespace, snapshot);
+    recorded(view, sent, |account| is_ours(known, account))
         .map_or_else(Vec::new, |status| patch::plain(&strip::operations(view, &status)))
 }
 
-/// What a status annotation records, as far as it counts; see [`Received::new`] for `known`.
-fn recorded(view: PodView<'_>, sent: bool, known: Option<&NamespaceView>) -> Option<Status<'static>> {
+/// What a status annotation records, as far as it counts; see [`Status::distrust`] for `dedicated`.
+fn recorded(view: PodView<'_>, sent: bool, dedicated: impl Fn(&str) -> bool) -> Option<Status<'static>> {
     let mut status = Status::read(view)?;
     status.brought |= sent;
-    if let Some(known) = known {
-        status.distrust(view, |account| known.service_accounts.get(account) == Some(&Ownership::Ours));
-    }
+    status.distrust(view, dedicated);
     Some(status)
+}
+
+/// Whether a ServiceAccount of that name is there and is one that we give to Pods.
+fn is_ours(known: &NamespaceView, account: &str) -> bool {
+    known.service_accounts.get(account) == Some(&Ownership::Ours)
 }
 
 /// What is known of a namespace.
@@ -234,11 +239,29 @@ struct Received<'v> {
 }
 
 impl<'v> Received<'v> {
-    /// `managed` is its `metadata.managedFields`, where `value` is without them; `known` what is known of the namespace, where somebody sends
-    /// the object rather than we look at a template.
-    fn new(value: &'v Value, managed: Option<&'v Value>, known: Option<&NamespaceView>) -> Result<Self, Box<Denial>> {
+    /// A Pod that somebody sends; `managed` is its `metadata.managedFields`, where `value` is without them.
+    fn of_pod(value: &'v Value, managed: Option<&'v Value>, known: &NamespaceView) -> Result<Self, Box<Denial>> {
         let view = PodView::new(value).map_err(not_a_pod)?.noted(managed);
-        let status = recorded(view, false, known);
+        let status = recorded(view, false, |account| is_ours(known, account));
+        Self::with(value, view, status, managed)
+    }
+
+    /// The template of a workload. Its Pods are sent with the annotation that stands there, so that it never is an answer of ours. The account that
+    /// such Pods are given is made before them: until it is there, the record of it is that of a template that was copied from one of them.
+    fn of_template(value: &'v Value, workload: &Workload, known: &NamespaceView) -> Result<Self, Box<Denial>> {
+        let view = PodView::new(value).map_err(not_a_pod)?;
+        let is_to_be_made =
+            |account: &str| account == workload.service_account() && !known.service_accounts.contains_key(account);
+        let status = recorded(view, true, |account| is_ours(known, account) || is_to_be_made(account));
+        Self::with(value, view, status, None)
+    }
+
+    fn with(
+        value: &'v Value,
+        view: PodView<'v>,
+        status: Option<Status<'static>>,
+        managed: Option<&'v Value>,
+    ) -> Result<Self, Box<Denial>> {
         let before = match &status {
             None => Cow::Borrowed(value),
             Some(status) => {
@@ -343,7 +366,7 @@ fn try_review_pod(request: &Request<'_>, snapshot: &Snapshot) -> Result<Verdict,
         return Err(Box::new(undecodable("the object is no Pod").at("kind", kind)));
     }
     let view = known(request.namespace(), snapshot);
-    let received = Received::new(&value, managed.as_ref(), Some(view))?;
+    let received = Received::of_pod(&value, managed.as_ref(), view)?;
     if let Some(pending) = trust::pending(received.view, request.namespace(), view, snapshot) {
         return Err(pending);
     }

@@ -24,8 +24,12 @@ pub(super) fn tree(
     source: Source<'_>,
 ) -> Explanation {
     // As the review read it: otherwise the tree would be that of another Pod where somebody forged the status annotation.
-    let known = matches!(source, Source::Pod).then(|| known(namespace, snapshot));
-    let Ok(received) = Received::new(object, None, known) else { return tree };
+    let known = known(namespace, snapshot);
+    let received = match source {
+        Source::Pod => Received::of_pod(object, None, known),
+        Source::Template(workload) => Received::of_template(object, workload, known),
+    };
+    let Ok(received) = received else { return tree };
     let Ok(pod) = received.before() else { return tree };
     let subject = Subject::new(pod, namespace, snapshot);
     for filter in decide::PRE_FILTERS {

@@ -9,7 +9,7 @@ use super::assess::{Decided, Source, assess};
 use super::decide::Subject;
 use super::itself::{self, Asked};
 use super::pod::text;
-use super::{Received, narrate, object, once, trust};
+use super::{Received, known, narrate, object, once, trust};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::{Verdict, Warning};
 use crate::api::review::Request;
@@ -64,7 +64,8 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
     let workload = workload(request, &value);
     let asked = itself::asked(request, &workload, (&value, template), snapshot);
     let template = asked.as_ref().and_then(|asked| asked.template.as_ref()).unwrap_or(template);
-    let Ok(received) = Received::new(template, None, None) else { return Verdict::skipped(Reason::Undecodable) };
+    let received = Received::of_template(template, &workload, known(request.namespace(), snapshot));
+    let Ok(received) = received else { return Verdict::skipped(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Verdict::skipped(Reason::Undecodable) };
     let whose = format!("Pods of {} {}/{}", workload.kind.as_str(), request.namespace(), workload.name);
     let subject = Subject::new(pod, request.namespace(), snapshot);

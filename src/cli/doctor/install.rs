@@ -26,9 +26,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
         let (ready, wanted) = (count("/status/readyReplicas"), count("/spec/replicas"));
         let seen = format!("{ready} of {wanted} replicas are ready");
         if ready == 0 || ready < wanted {
-            let (own, name_of) = (&visit.operator, role.name());
-            let remedy =
-                format!("kubectl -n {own} describe deployment {name_of}; kubectl -n {own} logs deployment/{name_of}");
+            let remedy = look_at(&visit.operator, role.name());
             visit.finding(&name, seen, remedy);
         } else {
             visit.ok(&name, seen);
@@ -36,6 +34,13 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     }
     platform_file(visit).await?;
     gates(visit).await
+}
+
+/// What shows why the replicas of a Deployment are not ready.
+pub(in crate::cli) fn look_at(namespace: &str, deployment: &str) -> String {
+    format!(
+        "kubectl -n {namespace} describe deployment {deployment}; kubectl -n {namespace} logs deployment/{deployment}"
+    )
 }
 
 async fn platform_file(visit: &mut Visit) -> anyhow::Result<()> {

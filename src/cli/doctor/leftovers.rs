@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Seen, Visit, text};
+use crate::cli::render::kinds::Kinds;
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::uninstall;
 
@@ -34,15 +35,20 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     }
     if !there.is_empty() {
         let remedy = format!("kubectl -n {} delete {}", visit.operator, there.join(" "));
-        visit.finding(
-            name,
-            "the webhook refuses, and they are still there: Pods are gated, and nobody frees them",
-            remedy,
-        );
+        visit.finding(name, still_there(visit.kinds), remedy);
     } else if visit.checks.len() == checks {
         visit.ok(name, "none is left");
     }
     Ok(())
+}
+
+/// Why they should not be there.
+fn still_there(kinds: Kinds) -> &'static str {
+    if kinds.injects() {
+        "the webhook refuses, and they are still there: Pods are gated, and nobody frees them"
+    } else {
+        "this installation injects nothing, and they are still there: Pods are gated, other operators' agents as well, and nobody frees them"
+    }
 }
 
 /// Objects that only mode gate has; bindings ahead of what they bind.
@@ -67,6 +73,18 @@ fn of_gate_only(operator: &str) -> Vec<Leftover> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_of_leftovers_speaks_of_no_webhook_that_is_not_there() {
+        for kinds in [Kinds::All, Kinds::Kaos, Kinds::Beeai] {
+            let said = still_there(kinds);
+            assert_eq!(
+                (said.contains("webhook"), said.contains("nobody frees them")),
+                (kinds.injects(), true),
+                "{said}"
+            );
+        }
+    }
 
     #[test]
     fn what_gates_is_left_over_and_nothing_that_both_modes_have() {

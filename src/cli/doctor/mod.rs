@@ -9,7 +9,7 @@ mod catalogue;
 mod crds;
 mod enrolment;
 mod guards;
-mod install;
+pub(in crate::cli) mod install;
 mod issuer;
 mod kaos;
 mod keycloak;
@@ -19,7 +19,7 @@ mod predecessor;
 mod rights;
 mod scope;
 mod selectors;
-mod served;
+pub(in crate::cli) mod served;
 mod surroundings;
 pub(in crate::cli) mod trust;
 mod webhook;
@@ -189,8 +189,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { namespace, operator_namespace, output, cluster } = args;
     let (checks, cluster) = cluster::block_on(async {
         let cluster = cluster.connect().await?;
-        let mode = installed_mode(&cluster).await?;
         let scope = watched_namespaces::read(&cluster, &operator_namespace).await?;
+        let mode = mode_of(scope.kinds, installed_mode(&cluster).await?);
         let (watched, kinds) = (scope.watched().to_vec(), scope.kinds);
         // A person who names none means one where something happens.
         let served = || watched.iter().find(|name| **name != operator_namespace).cloned();
@@ -238,7 +238,13 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     Ok(cluster.seen_all_or_partial(if findings { Exit::Findings } else { Exit::Ok }))
 }
 
-/// The failure mode that is installed: the webhook's own word, and where there is none the gate policy's presence.
+/// The failure mode that an installation of those kinds works in, whatever else of another mode is still there.
+fn mode_of(kinds: Kinds, found: FailureMode) -> FailureMode {
+    Install { kinds, ..Install::new(found, "", "") }.mode()
+}
+
+/// The failure mode that is installed: the webhook's own word, and where there is none the gate policy's presence. An installation that injects
+/// nothing has no gate of its own; of that only its kinds tell ([`Install::mode`]).
 ///
 /// # Errors
 /// [`super::Unreachable`] when nobody answers.
@@ -338,6 +344,16 @@ mod tests {
         assert_eq!(said(std::slice::from_ref(&ok)), "webhook");
         let many: Vec<Check> = (0..8).map(|number| check(&number.to_string(), Status::Finding)).collect();
         assert_eq!(said(&many), "to act on: 0, 1, 2, 3, 4, 5 and 2 more");
+    }
+
+    /// A gate that is left over where nothing is injected keeps every agent's Pods waiting, other operators' as well: it is none of this
+    /// installation.
+    #[test]
+    fn where_nothing_is_injected_a_gate_that_is_still_there_is_left_over() {
+        for kinds in [Kinds::All, Kinds::Kaos, Kinds::Beeai] {
+            assert_eq!(mode_of(kinds, FailureMode::Gate) == FailureMode::Gate, kinds.injects(), "{kinds:?}");
+            assert_eq!(mode_of(kinds, FailureMode::Fail), FailureMode::Fail, "{kinds:?}");
+        }
     }
 
     /// (group, whether it is asked about where every kind, those of KAOS alone, and those of BeeAI alone are served)

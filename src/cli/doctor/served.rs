@@ -21,9 +21,11 @@ use tokio_rustls::TlsConnector;
 
 use super::{Seen, Visit, text};
 use crate::adapters::tls::{self, Judge};
+use crate::cli::cluster::Cluster;
 use crate::server::certs::{Root, read_bundle};
 use crate::server::clock;
 use crate::server::guards::watch::APPLY;
+use crate::store::Kind;
 
 /// Longest wait for one address: from a laptop none of them answers.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -123,11 +125,27 @@ async fn target(visit: &mut Visit, name: &str, client: &Value) -> anyhow::Result
         return Ok(Some(Target { host, addresses }));
     }
     let mut notes = Vec::new();
-    let slices = format!(
-        "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io/service-name%3D{service}"
-    );
-    let slices = visit.cluster.list(&slices, &mut notes).await?;
-    Ok(Some(Target { host, addresses: slices.iter().flat_map(ready).collect() }))
+    let addresses = addresses(&visit.cluster, (namespace, service), &mut notes).await?;
+    if !notes.is_empty() {
+        visit.unknown(name, notes.join("; "), "run doctor as somebody who may read it");
+        return Ok(None);
+    }
+    Ok(Some(Target { host, addresses }))
+}
+
+/// The addresses behind a Service that get traffic; those that may not be read are noted.
+///
+/// # Errors
+/// [`crate::cli::Unreachable`] when nobody answers.
+pub(in crate::cli) async fn addresses(
+    cluster: &Cluster,
+    (namespace, service): (&str, &str),
+    notes: &mut Vec<String>,
+) -> anyhow::Result<BTreeSet<(String, u16)>> {
+    let slices =
+        format!("{}?labelSelector=kubernetes.io/service-name%3D{service}", Kind::EndpointSlice.path(namespace));
+    let slices = cluster.list(&slices, notes).await?;
+    Ok(slices.iter().flat_map(ready).collect())
 }
 
 /// The addresses of a slice that get traffic.

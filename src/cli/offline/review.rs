@@ -1,7 +1,9 @@
 //! One workload put before the engine, as the webhook would.
 
+use std::borrow::Cow;
+
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::workload::{OFFLINE_UID, Subject};
 use super::world::World;
@@ -10,8 +12,11 @@ use crate::admission::inject;
 use crate::admission::verdict::{Verdict, Warning};
 use crate::api::agent_kagenti_dev;
 use crate::api::review::{GroupVersionKind, Operation, Phase, Request};
+use crate::cli::survey;
 use crate::config::namesakes;
 use crate::config::snapshot::Snapshot;
+use crate::config::view::Ownership;
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 use crate::store::Kind;
@@ -44,7 +49,8 @@ pub fn prepare(world: &mut World, subject: &Subject, object: &Value) -> anyhow::
 /// # Errors
 /// When the Pod cannot be written as JSON.
 pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<Verdict> {
-    let of = (pod, subject.namespace.as_str());
+    let pod = noted(subject, pod, snapshot);
+    let of = (&*pod, subject.namespace.as_str());
     let mut verdict = with_request(Phase::Mutate, pods(), of, |request| crate::admission::evaluate(request, snapshot))?;
     verdict.warnings.iter_mut().for_each(|warning| unnamed(subject, warning));
     Ok(verdict)
@@ -55,12 +61,32 @@ pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::
 /// # Errors
 /// When the Pod cannot be written as JSON.
 pub fn explain(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Explanation)> {
-    let of = (pod, subject.namespace.as_str());
+    let pod = noted(subject, pod, snapshot);
+    let of = (&*pod, subject.namespace.as_str());
     let (mut verdict, mut explanation) =
         with_request(Phase::Mutate, pods(), of, |request| crate::admission::explain(request, snapshot))?;
     verdict.warnings.iter_mut().for_each(|warning| unnamed(subject, warning));
     explanation.warnings = verdict.warnings.iter().map(ToString::to_string).collect();
     Ok((verdict, explanation))
+}
+
+/// The Pod as it reaches the webhook. Whoever may write annotations can write the record of our parts; of a Pod that is sent with one the API
+/// server notes that, and the webhook believes it less. Not noted is what an earlier `inject` may have written, which a second one leaves as it is:
+/// it stands beside a container of ours, and names no account but one that we give to Pods.
+fn noted<'p>(subject: &Subject, pod: &'p Value, snapshot: &Snapshot) -> Cow<'p, Value> {
+    let Some(record) = survey::annotation(pod, keys::ANNOTATION_STATUS) else { return Cow::Borrowed(pod) };
+    let is_sent = subject.workload.kind != WorkloadKind::Pod || pod.pointer("/metadata/uid").is_none();
+    let record: Value = serde_json::from_str(record).unwrap_or_default();
+    let account = record.pointer("/serviceAccount/now").and_then(Value::as_str);
+    let accounts = snapshot.namespace(&subject.namespace).map(|view| &view.service_accounts);
+    let is_ours = |account: &str| accounts.and_then(|all| all.get(account)) == Some(&Ownership::Ours);
+    if !is_sent || (survey::is_injected(pod) && account.is_none_or(is_ours)) {
+        return Cow::Borrowed(pod);
+    }
+    let field = format!("f:{}", keys::ANNOTATION_STATUS);
+    let mut noted = pod.clone();
+    noted["metadata"]["managedFields"] = json!([{"fieldsV1": {"f:metadata": {"f:annotations": {field: {}}}}}]);
+    Cow::Owned(noted)
 }
 
 /// A workload whose name the API server makes up is of a kind that is known; only the name of its account is not yet.

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::review;
 use super::runtimes::{self, Workloads};
 use super::workload::Subject;
 use super::world::{Facts, World};
+use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
@@ -157,4 +159,84 @@ fn an_agent_runtime_may_point_at_the_deployment_that_is_made_of_an_object_of_kao
     let there = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent-x"}, "spec": {"template": {"metadata": labels}}});
     let both = [object(now, "Agent", json!({"name": "x"})), there];
     assert_eq!(in_the_way("agent-x", &both), [Reason::LabelConflict]);
+}
+
+/// A world that knows nothing but namespace `team`.
+fn fresh() -> World {
+    let facts = Facts {
+        platform_file: None,
+        feature_gates_path: None,
+        server_version: (1, 34),
+        spire_driver: true,
+        operator_namespace: "own".to_owned(),
+    };
+    let mut world = World::new(&facts).unwrap();
+    world.know_namespace("team");
+    world
+}
+
+/// Deployment `weather`: the account that its template names, what the record of our parts claims to have been given, and whether a container of ours
+/// stands beside it.
+fn recorded(account: Option<&str>, claims: Option<&str>, is_beside_ours: bool) -> Value {
+    let mut template = json!({"metadata": {"labels": {"kagenti.io/type": "agent"}, "annotations": {"team": "a"}},
+        "spec": {"containers": [{"name": "agent", "image": "a:1", "ports": [{"containerPort": 8000}]}]}});
+    if let Some(account) = account {
+        template["spec"]["serviceAccountName"] = json!(account);
+    }
+    if is_beside_ours {
+        template["spec"]["initContainers"] = json!([{"name": keys::CONTAINER_PROXY_INIT, "image": "p:1"}]);
+    }
+    if let Some(now) = claims {
+        let record =
+            json!({"version": 1, "init": [{"name": keys::CONTAINER_PROXY_INIT}], "serviceAccount": {"now": now}});
+        template["metadata"]["annotations"][keys::ANNOTATION_STATUS] = json!(record.to_string());
+    }
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "weather"}, "spec": {"template": template}})
+}
+
+/// Whoever writes the record of our parts on a template would else have an account told of that no Pod runs under.
+#[test]
+fn a_forged_record_on_a_template_has_no_account_made_and_a_true_one_the_workloads_own() {
+    let made = |object: &Value| review::prepare(&mut fresh(), &Subject::of(object, "team").unwrap(), object).unwrap();
+    let own = Some("weather".to_owned());
+    for (account, claims, is_beside_ours, wanted) in [
+        (None, None, false, own.clone()),
+        (Some("strong"), None, false, None),
+        (Some("strong"), Some("strong"), false, None),
+        (Some("weather"), Some("weather"), false, None),
+        (None, Some("strong"), false, own.clone()),
+        (Some("strong"), Some("strong"), true, None),
+        (Some("weather"), Some("weather"), true, own.clone()),
+    ] {
+        let object = recorded(account, claims, is_beside_ours);
+        assert_eq!(made(&object), wanted, "{account:?} {claims:?} {is_beside_ours}");
+    }
+    let (plain, mut world) = (recorded(None, None, false), fresh());
+    let subject = Subject::of(&plain, "team").unwrap();
+    review::prepare(&mut world, &subject, &plain).unwrap();
+    let mut pod = subject.pod(&plain);
+    let verdict = review::evaluate(&subject, &pod, &world.snapshot().unwrap()).unwrap();
+    json_patch::patch(&mut pod, &verdict.operations()).unwrap();
+    let injected = subject.with_pod(&plain, &pod);
+    assert_eq!(injected["spec"]["template"]["spec"]["serviceAccountName"], "weather");
+    assert_eq!(made(&injected), own, "what was injected beforehand keeps its account");
+    let again = review::evaluate(&subject, &subject.pod(&injected), &world.snapshot().unwrap()).unwrap();
+    assert_eq!(again.operations(), [], "and a second time nothing is left to do");
+}
+
+/// The webhook does not believe it, so whoever asks beforehand hears of no account that nobody makes.
+#[test]
+fn pods_of_a_template_with_a_forged_record_are_judged_as_the_webhook_judges_them() {
+    for (account, is_beside_ours) in [("strong", false), ("weather", false), ("strong", true)] {
+        let (object, mut world) = (recorded(Some(account), Some(account), is_beside_ours), fresh());
+        let subject = Subject::of(&object, "team").unwrap();
+        review::prepare(&mut world, &subject, &object).unwrap();
+        let (mut pod, snapshot) = (subject.pod(&object), world.snapshot().unwrap());
+        let verdict = review::evaluate(&subject, &pod, &snapshot).unwrap();
+        assert_eq!(verdict.reason, Reason::Injected, "{account} {is_beside_ours}: {:?}", verdict.outcome);
+        assert_eq!(review::explain(&subject, &pod, &snapshot).unwrap().0, verdict);
+        json_patch::patch(&mut pod, &verdict.operations()).unwrap();
+        assert_eq!(pod["spec"]["serviceAccountName"], account, "{is_beside_ours}");
+        assert_eq!(pod["metadata"].get("managedFields"), None, "what only the API server writes is written nowhere");
+    }
 }

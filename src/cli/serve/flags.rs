@@ -13,8 +13,8 @@ use clap::ValueEnum;
 use super::times::TimeArgs;
 use crate::api::syntax;
 use crate::cli::cluster::ClusterArgs;
-use crate::cli::render::FailureMode;
 use crate::cli::render::kinds::Kinds;
+use crate::cli::render::{FailureMode, Install};
 use crate::domain::keys;
 use crate::server::telemetry::log;
 
@@ -251,7 +251,7 @@ pub struct CertificateArgs {
 /// Files that shape every decision.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SettingsArgs {
-    /// Platform file; missing means the built-in values, which name no images.
+    /// Platform file; it has to name the images of the sidecars, because none is built in: without them the process ends.
     #[arg(long, default_value = "/etc/kagenti/config.yaml", value_name = "FILE")]
     pub config_path: PathBuf,
     /// Feature gates file; missing means the defaults.
@@ -260,6 +260,20 @@ pub struct SettingsArgs {
 }
 
 impl Args {
+    /// What was installed, as far as the flags tell.
+    #[must_use]
+    pub fn install(&self) -> Install {
+        let install = Install::new(self.failure_mode, &*self.namespace, "");
+        Install { namespaces: self.watch_namespaces.0.clone(), kinds: self.kinds, ..install }
+    }
+
+    /// Whether Pods may wait behind the scheduling gate, so that its policies are missed and its controller runs: never where nothing is injected,
+    /// whatever `--failure-mode` says.
+    #[must_use]
+    pub fn gates(&self) -> bool {
+        self.install().mode() == FailureMode::Gate
+    }
+
     /// The roles in force; upstream's environment variable still takes the webhooks away.
     #[must_use]
     pub fn roles_in_force(&self, enable_webhooks: Option<&str>) -> Vec<Role> {
@@ -273,6 +287,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::cli::render::policies;
 
     #[derive(Parser)]
     struct Only {
@@ -301,6 +316,26 @@ mod tests {
         assert_eq!(args.roles_in_force(Some("false")), [Role::Controllers]);
         assert_eq!(parsed(&["--roles=webhook"]).unwrap().roles_in_force(None), [Role::Webhook]);
         assert!(parsed(&["--roles=scheduler"]).is_err());
+    }
+
+    /// `render` prints no gate there, so a process that is started by hand would miss it for ever, and watch what it may not read.
+    #[test]
+    fn a_process_of_kinds_that_are_not_injected_gates_nothing() {
+        for (flags, gates) in [
+            (&[][..], false),
+            (&["--failure-mode=gate"], true),
+            (&["--failure-mode=gate", "--kinds=all"], true),
+            (&["--failure-mode=gate", "--kinds=kaos"], false),
+            (&["--failure-mode=gate", "--kinds=beeai"], false),
+            (&["--kinds=kaos"], false),
+        ] {
+            let args = parsed(flags).unwrap();
+            let missed = policies::installed(args.install().mode()).iter().any(|(kind, _)| kind.is_mutating());
+            assert_eq!((args.gates(), missed), (gates, gates), "{flags:?}");
+        }
+        let install = parsed(&["--namespace=own", "--watch-namespaces=a,b", "--kinds=kaos"]).unwrap().install();
+        assert_eq!((&*install.namespace, install.kinds), ("own", Kinds::Kaos));
+        assert_eq!(install.namespaces, ["a", "b"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::versions::Versions;
 use crate::adapters::card::{Cards, InForce, Judging, SignedCards};
 use crate::adapters::http::PodAddresses;
 use crate::adapters::tools::ToolServers;
-use crate::cli::render::{FailureMode, Install, policies, webhooks};
+use crate::cli::render::{policies, webhooks};
 use crate::cluster::client as clients;
 use crate::cluster::keeper::Keeper;
 use crate::cluster::lease::{self, Writer};
@@ -183,7 +183,7 @@ impl Wiring {
         let listener = listener.unwrap_or_else(|| Arc::new(|_| {}));
         // What only mode gate has is its controllers' to look after: the others have one manifest in both modes.
         let controls = self.has(Role::Controllers);
-        let installed = policies::installed(self.args.failure_mode).into_iter();
+        let installed = policies::installed(self.args.install().mode()).into_iter();
         let installed = installed.filter(|(kind, _)| controls || !kind.is_mutating());
         let installed = installed.chain(webhooks::installed()).collect();
         let cluster = (self.client.clone(), self.watching.clone());
@@ -195,9 +195,7 @@ impl Wiring {
 
     /// The command that puts webhook configurations back, for this installation and the platform file that is in force by then.
     fn repair(&self) -> Repair {
-        let mut install = Install::new(self.args.failure_mode, &*self.args.namespace, "");
-        install.namespaces.clone_from(&self.args.watch_namespaces.0);
-        install.kinds = self.args.kinds;
+        let install = self.args.install();
         let settings = self.settings.clone();
         Box::new(move || webhooks::repair(&install, Some(&settings.borrow().platform.cards().trust)))
     }
@@ -237,7 +235,7 @@ impl Wiring {
                 return Ok((None, None));
             }
             let names = (flags.webhook_cert_name.as_str(), flags.webhook_cert_key.as_str());
-            let files = Files::open(folder, names, resolver.clone(), context)?;
+            let files = Files::open(folder, names, resolver.clone(), context)?.dialled_as((&service, &namespace));
             return Ok((Some(Source::Files(Box::new(files))), None));
         }
         if let Some(name) = flags.webhook_cert_secret.clone() {
@@ -293,7 +291,7 @@ impl Wiring {
 
     /// What is known of the cluster is in the keeper.
     fn start_cluster(&self, running: &mut Running, elected: Option<Elected>) -> anyhow::Result<Arc<Keeper>> {
-        let gate = self.args.failure_mode == FailureMode::Gate;
+        let gate = self.args.gates();
         let needs = match (self.has(Role::Controllers), gate) {
             (false, _) => UsedBy::Every,
             (true, false) => UsedBy::Controllers,

@@ -56,6 +56,10 @@ pub const MANAGER_BEEAI_BUILD: &str = "drawbridge/beeai-build";
 pub const MANAGER_BEEAI_COMPAT_BUILD: &str = "drawbridge/beeai-compat-build";
 /// Policy by which our own account makes no BeeAI Agent but one that a build keeps.
 pub const POLICY_OWN_BEEAI_KEPT: &str = "drawbridge-own-beeai-agents";
+/// Policy by which no BeeAI Agent is made for a build in a namespace that holds none.
+pub const POLICY_OWN_BEEAI_KEPT_NEW: &str = "drawbridge-own-beeai-kept-new";
+/// The same for the group of the original operator.
+pub const POLICY_OWN_BEEAI_COMPAT_KEPT_NEW: &str = "drawbridge-own-beeai-compat-kept-new";
 /// Policy by which nothing is built for a BeeAI AgentBuild in a namespace that holds none.
 pub const POLICY_OWN_BEEAI_BUILDS_NEW: &str = "drawbridge-own-beeai-builds-new";
 /// The same for the group of the original operator.

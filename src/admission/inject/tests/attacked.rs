@@ -3,6 +3,8 @@
 use super::*;
 use crate::admission::inject::pod::PodView;
 use crate::admission::inject::status::Status;
+use crate::api::review::{Operation, Phase};
+use crate::domain::workload::{Workload, WorkloadKind};
 
 /// The Pod of the fixtures with that status annotation.
 fn claims(status: &Value) -> Value {
@@ -222,6 +224,67 @@ fn what_is_taken_back_to_explain_is_what_the_webhook_takes_back() {
         let whole = injected(&pod, &snapshot);
         assert_eq!(without(&whole, false), pod);
         assert_eq!(without(&whole, true), pod);
+    }
+}
+
+/// A template with what an injected Pod has, and with that account: named, and recorded as the one that we gave it.
+fn copied(account: &str, is_beside_ours: bool) -> Value {
+    let whole = injected(&fixtures::pod(), &fixtures::snapshot());
+    let mut annotations = whole["metadata"]["annotations"].clone();
+    let mut record: Value = serde_json::from_str(text(&annotations, keys::ANNOTATION_STATUS)).unwrap();
+    record["serviceAccount"] = json!({"now": account});
+    annotations[keys::ANNOTATION_STATUS] = record.to_string().into();
+    let spec = if is_beside_ours { whole["spec"].clone() } else { fixtures::pod()["spec"].clone() };
+    let metadata = json!({"labels": {keys::LABEL_TYPE: "agent"}, "annotations": annotations});
+    let mut template = json!({"metadata": metadata, "spec": spec});
+    template["spec"]["serviceAccountName"] = json!(account);
+    template
+}
+
+/// What stands on a template comes with its Pods, so controllers believe of it what the webhook believes of them: who writes a record beside a
+/// container that is named like one of ours would else be told to be somebody that his Pods are not, and his card would be held against that.
+#[test]
+fn what_a_template_records_counts_as_much_as_in_its_pods() {
+    let workload = Workload { kind: WorkloadKind::Deployment, name: "weather-agent".to_owned() };
+    let (ours, foreign) = (Some(Ownership::Ours), Some(Ownership::Foreign));
+    // (what is known of the workload's own account, the account that is recorded, whether beside a container of ours, whether the own one is given)
+    for (own, account, is_beside_ours, is_given) in [
+        (ours, "weather-agent", true, true),
+        // Its Pods wait until it is made.
+        (None, "weather-agent", true, true),
+        (ours, "of-another", true, true),
+        (ours, "strong", true, false),
+        (ours, "absent", true, false),
+        (None, "strong", true, false),
+        (foreign, "weather-agent", true, false),
+        (ours, "strong", false, false),
+        (None, "weather-agent", false, false),
+    ] {
+        let at = format!("{own:?} {account} {is_beside_ours}");
+        let snapshot = observing(|view| {
+            let others = [("of-another", Ownership::Ours), ("strong", Ownership::Foreign)];
+            let known = own.into_iter().map(|own| ("weather-agent", own)).chain(others);
+            view.service_accounts = known.map(|(name, ownership)| (name.into(), ownership)).collect();
+        });
+        let template = copied(account, is_beside_ours);
+        let runs = if is_given { "weather-agent" } else { account };
+        let needs = needs("team1", &workload, &template, &snapshot);
+        assert_eq!(needs.service_account.as_deref(), is_given.then_some("weather-agent"), "{at}: {:?}", needs.reason);
+        assert_eq!(runs_as("team1", &workload, &template, &snapshot).unwrap().account, runs, "{at}");
+        let status = in_force("team1", &workload, &template, &snapshot).unwrap();
+        assert!(status.spiffe_id.unwrap().ends_with(&format!("/sa/{runs}")), "{at}");
+        let object = json!({"metadata": {"name": "weather-agent"}, "spec": {"template": template}});
+        let heard =
+            fixtures::review(Phase::Validate, Operation::Create, ("apps", "Deployment"), &object, &snapshot).audit;
+        let told = heard.iter().any(|(_, text)| text.contains("; ServiceAccount weather-agent"));
+        assert_eq!(told, is_given, "{at}: {heard:?}");
+        // Until the account is there, no Pod of the template is admitted at all.
+        if own.is_some() || !is_given {
+            let mut pod = fixtures::pod();
+            pod["metadata"]["annotations"] = template["metadata"]["annotations"].clone();
+            pod["spec"] = template["spec"].clone();
+            assert_eq!(injected(&brought(pod), &snapshot)["spec"]["serviceAccountName"], runs, "{at}");
+        }
     }
 }
 

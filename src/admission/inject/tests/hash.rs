@@ -11,6 +11,7 @@ use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch, TraceProtoc
 use crate::config::view::{NamespaceView, Ownership};
 use crate::domain::keys;
 use crate::domain::mode::Mode;
+use crate::store::{Kind, What, change_of};
 
 fn deployment() -> Workload {
     Workload { kind: WorkloadKind::Deployment, name: "weather-agent".to_owned() }
@@ -205,6 +206,16 @@ fn result(pod: &Value, snapshot: &Snapshot) -> Option<Value> {
     Some(json!([injected, behind]))
 }
 
+/// What controllers read of a template.
+fn kept(template: &Value) -> Value {
+    let object = json!({"metadata": {"name": "weather-agent", "namespace": "team1"}, "spec": {"template": template}});
+    let change = change_of(Kind::Deployment, &object.to_string()).unwrap();
+    match &change.now.unwrap().what {
+        What::Workload(seen) => seen.template.as_ref().unwrap().value(),
+        other => panic!("{other:?}"),
+    }
+}
+
 prop_compose! {
     fn any_template()(
         mode in select(vec![None, None, Some("proxy-sidecar")]),
@@ -233,6 +244,23 @@ proptest! {
         if needs.config_hash.is_some() {
             prop_assert_eq!(stamp(&super::injected(&again, &snapshot)), needs.config_hash);
         }
+    }
+
+    /// Controllers do not read the whole template.
+    #[test]
+    fn what_is_kept_of_a_template_asks_for_what_the_whole_one_does(
+        template in any_template(), own_signer in any::<bool>(), changes in vec(select(CHANGES), 0..6),
+    ) {
+        let mut template = template;
+        template["metadata"]["annotations"][keys::ANNOTATION_SIGN] = json!("true");
+        if own_signer {
+            let mut inits = items(&template["spec"], "initContainers").to_vec();
+            inits.push(json!({"name": keys::CONTAINER_SIGNER, "image": "i"}));
+            template["spec"]["initContainers"] = json!(inits);
+        }
+        let snapshot = world(&changes);
+        let asks = |template: &Value| needs("team1", &deployment(), template, &snapshot);
+        prop_assert_eq!(asks(&kept(&template)), asks(&template));
     }
 
     #[test]
