@@ -116,10 +116,13 @@ fn chosen(objects: &[Value], skills: &[String], verified: bool) -> Vec<CardRow> 
 fn printed(out: &mut dyn Write, listed: &Listed, all: usize) -> Written<()> {
     match (listed.cards.is_empty(), all) {
         (false, _) => row::table(out, &listed.cards)?,
-        (true, 0) => writeln!(
-            out,
-            "no AgentCard here: workloads that say kagenti.io/type=agent and protocol.kagenti.io/a2a get one"
-        )?,
+        (true, 0) => {
+            let seen = if listed.notes.is_empty() { "" } else { " that could be read" };
+            writeln!(
+                out,
+                "no AgentCard{seen} here: workloads that say kagenti.io/type=agent and protocol.kagenti.io/a2a get one"
+            )?;
+        }
         (true, all) => writeln!(out, "none of {all} AgentCards is what was asked for")?,
     }
     listed.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))

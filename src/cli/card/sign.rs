@@ -119,7 +119,7 @@ pub(super) fn run(args: &Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         bail!("{flag} needs --in-pod");
     }
     let signer = signer(args)?;
-    let text = document(args.card.as_deref().context("no card is named; give a file, or a URL")?, io)?;
+    let text = document(args.card.as_deref().context("no card is named; give a file, or - for standard input")?, io)?;
     let profiles = if args.profile.is_empty() { Profile::ALL } else { &args.profile };
     let signed = sign(&text, &signer, profiles)?;
     io.out.write_all(signed.text.as_bytes())?;
@@ -261,7 +261,10 @@ fn pem(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
         }
     }
     if length > PEM_BYTES {
-        bail!("{}: more than {PEM_BYTES} bytes", path.display());
+        bail!(
+            "{}: more than {PEM_BYTES} bytes, which no key and no chain of an SVID has; name another file",
+            path.display()
+        );
     }
     found.truncate(length);
     Ok(found)

@@ -360,14 +360,14 @@ fn identity(facts: &Facts) -> Check {
 /// What a person does about a reason.
 fn remedy(reason: &str) -> &'static str {
     match reason {
-        "WorkloadNotFound" | "WorkloadError" | "NotAgentWorkload" | "NoProtocol" | "ServiceNotFound"
-        | "PodsNotLabelled" => "correct what fails above",
+        "WorkloadNotFound" | "WorkloadError" | "UntrustableKind" | "NotAgentWorkload" | "NoProtocol"
+        | "ServiceNotFound" | "PodsNotLabelled" => "correct what fails above",
         "WorkloadNotReady" => "wait until the workload is available; kubectl rollout status shows why it is not",
         "FetchFailed" => {
             "ask the agent from a Pod of the cluster for /.well-known/agent-card.json; its own log shows what it answered"
         }
         "BlockedBySidecar" => {
-            "let the path through the sidecar: listener.bypass_paths of the namespace's configuration has to hold /.well-known/*"
+            "let the path through the sidecar: bypass_paths of plugin jwt-validation in ConfigMap authbridge-runtime-config has to hold /.well-known/*"
         }
         "MeshRefused" => {
             "sign the card into ConfigMap <workload>-card-signed: a mesh that insists on mTLS lets nobody else in"

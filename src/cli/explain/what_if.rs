@@ -124,7 +124,7 @@ fn target(key: &str) -> anyhow::Result<Target> {
                      status -A"
                 )
             }
-            Carrier::ServiceAnnotation => {
+            Carrier::ServiceAnnotation | Carrier::AgentCardAnnotation => {
                 bail!("--what-if {key}: decides nothing about Pods; see drawbridge explain agentcard/NAME")
             }
             Carrier::AgentBuildAnnotation

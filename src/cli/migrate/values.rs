@@ -126,7 +126,9 @@ fn settings(document: &Value) -> anyhow::Result<Vec<Setting>> {
     if document.get("apiVersion").is_some() {
         bail!("is an object of the cluster; give the values of the chart, or ConfigMap kaos-operator-config");
     }
-    let Some(values) = document.as_object() else { bail!("holds no mapping") };
+    let Some(values) = document.as_object() else {
+        bail!("holds no mapping; give the values of the chart, or ConfigMap {CONFIG_MAP}")
+    };
     let mut found = Vec::new();
     leaves("", values, &mut found);
     Ok(found)

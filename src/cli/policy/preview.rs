@@ -1,6 +1,6 @@
 //! `drawbridge policy preview`: what would be cut, and opened, before the label of a Namespace is changed, or policies are applied.
 //!
-//! In: a cluster, and the level of trust that a namespace would have, or NetworkPolicies of files. Out: for each agent and each peer the ports that are reached now
+//! In: a cluster, and the level of trust that a namespace would have, or policies of files. Out: for each agent and each peer the ports that are reached now
 //! and would not be, or the other way round, with the rules that would decide; exit 1 when something would be cut, 4 when something that decides
 //! could not be seen. Nothing is written.
 
@@ -52,7 +52,7 @@ pub(super) struct Args {
     /// What cards.verifiedPeers of the platform file would be, if another than it is: namespace, enabled, all or declared.
     #[arg(long, value_name = "PEERS", value_parser = peers)]
     pub verified_peers: Option<VerifiedPeers>,
-    /// Instead of a level: NetworkPolicies that would be applied, as files, folders, or - for standard input.
+    /// Instead of a level: NetworkPolicies and ClusterNetworkPolicies that would be applied, as files, folders, or - for standard input.
     #[arg(long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["trust", "verified_peers"])]
     pub apply: Vec<String>,
     /// Namespace of the operator.
@@ -174,8 +174,9 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             (rehearsed(&settings, &objects, (&namespace, args.trust, args.verified_peers), served, &mut notes)?, change)
         } else {
             let mut after = objects.clone();
-            after.extend(given.iter().map(|policy| (Some(Kind::NetworkPolicy), placed(policy, &namespace))));
-            (after, format!("{} NetworkPolicies are applied", given.len()))
+            after.extend(with(&given, &namespace, served)?);
+            notes.extend(beyond(&given, &namespace));
+            (after, words(&given))
         };
         let agents_only = given.is_empty() && args.trust != TrustLevel::EnforcedAll;
         let mut preview = compared(&namespace, &objects, &after, agents_only);
@@ -193,8 +194,14 @@ pub(super) fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     })
 }
 
-/// The NetworkPolicies of files.
-fn applied(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Value>> {
+/// The kinds of policies that are judged.
+const JUDGED: [Kind; 2] = [Kind::NetworkPolicy, Kind::ClusterNetworkPolicy];
+
+/// A policy of a file, with its kind.
+pub(super) type Given = (Kind, Value);
+
+/// The policies of files.
+fn applied(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Given>> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
@@ -202,24 +209,77 @@ fn applied(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Value>> {
     let sources = documents::read(paths, io)?;
     for piece in sources.iter().flat_map(Source::pieces) {
         if let Piece::Document(document) = piece? {
-            found.extend(documents::objects(&document.node).into_iter().map(|object| object.value));
+            for object in documents::objects(&document.node) {
+                found.extend(policy(object.value)?);
+            }
         }
     }
-    found.retain(|object| text(object, "/kind") == "NetworkPolicy");
     if found.is_empty() {
-        bail!("no NetworkPolicy in {}", paths.join(", "));
-    }
-    // Passed over, it would pass for one that cuts nothing.
-    let judged = Kind::NetworkPolicy.api_version();
-    if let Some(other) = found.iter().find(|object| text(object, "/apiVersion") != judged) {
-        bail!(
-            "NetworkPolicy {} is of {:?}, and only those of {judged} are judged; write it as one of these, or leave it out of what is \
-             previewed",
-            text(other, "/metadata/name"),
-            text(other, "/apiVersion")
-        );
+        bail!("no NetworkPolicy and no ClusterNetworkPolicy in {}", paths.join(", "));
     }
     Ok(found)
+}
+
+/// The object, if it is a policy. One of another kind or API decides as well: passed over, it would pass for one that cuts nothing.
+///
+/// # Errors
+/// When it is a policy that nobody judges here.
+fn policy(object: Value) -> anyhow::Result<Option<Given>> {
+    let (version, name) = (text(&object, "/apiVersion"), text(&object, "/kind"));
+    if !name.ends_with("NetworkPolicy") {
+        return Ok(None);
+    }
+    let Some(kind) = JUDGED.into_iter().find(|kind| kind.as_str() == name && kind.api_version() == version) else {
+        let judged = JUDGED.map(|kind| format!("{} of {}", kind.as_str(), kind.api_version()));
+        bail!(
+            "{name} {} is of {version:?}, and only {} are judged; write it as one of these, or leave it out of what is previewed",
+            text(&object, "/metadata/name"),
+            judged.join(" and ")
+        );
+    };
+    Ok(Some((kind, object)))
+}
+
+/// The policies as they would be stored; `served`: the API server knows ClusterNetworkPolicies.
+///
+/// # Errors
+/// When it would not take one.
+pub(super) fn with(given: &[Given], namespace: &str, served: bool) -> anyhow::Result<Objects> {
+    let of_cluster = given.iter().find(|(kind, _)| *kind == Kind::ClusterNetworkPolicy);
+    if let Some((kind, policy)) = of_cluster.filter(|_| !served) {
+        bail!(
+            "{} {} cannot be applied to this cluster, which does not serve {}; install the definitions of that API, or leave it out of what is \
+             previewed",
+            kind.as_str(),
+            text(policy, "/metadata/name"),
+            kind.api_version()
+        );
+    }
+    let stored = |(kind, policy): &Given| {
+        let policy = if kind.is_namespaced() { placed(policy, namespace) } else { policy.clone() };
+        (Some(*kind), policy)
+    };
+    Ok(given.iter().map(stored).collect())
+}
+
+/// What of the policies is looked at in part alone.
+fn beyond(given: &[Given], namespace: &str) -> Option<String> {
+    given.iter().any(|(kind, _)| *kind == Kind::ClusterNetworkPolicy).then(|| {
+        format!(
+            "a ClusterNetworkPolicy may be about Pods of other namespaces, too; this is what changes for those of {namespace}: preview it with -n \
+             for each of the others"
+        )
+    })
+}
+
+/// What would be done, in words.
+fn words(given: &[Given]) -> String {
+    let count = |wanted: Kind| given.iter().filter(|(kind, _)| *kind == wanted).count();
+    let counts = [(Kind::NetworkPolicy, "NetworkPolicies"), (Kind::ClusterNetworkPolicy, "ClusterNetworkPolicies")]
+        .map(|(kind, plural)| (count(kind), plural));
+    let said: Vec<_> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, plural)| format!("{count} {plural}")).collect();
+    format!("{} are applied", said.join(" and "))
 }
 
 pub(super) fn placed(policy: &Value, namespace: &str) -> Value {

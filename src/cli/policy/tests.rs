@@ -4,7 +4,7 @@ use clap::Parser;
 use serde_json::{Value, json};
 
 use super::population::Population;
-use super::preview::{Objects, Preview, compared, placed, printed, rehearsed};
+use super::preview::{Objects, Preview, compared, placed, printed, rehearsed, with};
 use super::target::{Found, Wanted, absent, find};
 use crate::cli::io::Io;
 use crate::cli::offline::world::{Facts, World as Settings};
@@ -274,21 +274,59 @@ fn where_nothing_is_enforced_nothing_would_be_cut() {
 
 /// What is passed over would pass for something that cuts nothing.
 #[test]
-fn a_network_policy_of_another_api_is_refused_and_not_passed_over() {
-    for (version, says) in [
-        ("projectcalico.org/v3", "NetworkPolicy own is of \"projectcalico.org/v3\""),
-        ("extensions/v1beta1", "NetworkPolicy own is of \"extensions/v1beta1\""),
-        ("networking.k8s.io/v1", "no usable kubeconfig"),
+fn a_policy_of_another_kind_or_api_is_refused_and_not_passed_over() {
+    for (kind, version, says) in [
+        ("NetworkPolicy", "projectcalico.org/v3", "NetworkPolicy own is of \"projectcalico.org/v3\""),
+        ("NetworkPolicy", "extensions/v1beta1", "NetworkPolicy own is of \"extensions/v1beta1\""),
+        ("NetworkPolicy", "networking.k8s.io/v1", "no usable kubeconfig"),
+        ("ClusterNetworkPolicy", "policy.networking.k8s.io/v1alpha2", "no usable kubeconfig"),
+        (
+            "ClusterNetworkPolicy",
+            "policy.networking.k8s.io/v1alpha3",
+            "only NetworkPolicy of networking.k8s.io/v1 and ClusterNetworkPolicy of policy.networking.k8s.io/v1alpha2 are judged",
+        ),
+        ("AdminNetworkPolicy", "policy.networking.k8s.io/v1alpha1", "AdminNetworkPolicy own is of "),
+        ("CiliumNetworkPolicy", "cilium.io/v2", "CiliumNetworkPolicy own is of "),
+        ("ConfigMap", "v1", "no NetworkPolicy and no ClusterNetworkPolicy in -"),
     ] {
-        let input = json!({"apiVersion": version, "kind": "NetworkPolicy", "metadata": {"name": "own"}}).to_string();
+        let input = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "own"}}).to_string();
         let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
         let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
         let words = ["drawbridge", "policy", "preview", "--apply", "-", "--kubeconfig", "/nowhere/at-all"];
         let result = Cli::try_parse_from(words).unwrap().command.run(&mut io);
-        assert_eq!(conclude(result, &mut io), Exit::Usage, "{version}");
+        assert_eq!(conclude(result, &mut io), Exit::Usage, "{kind} {version}");
         let err = String::from_utf8(err).unwrap();
-        assert!(err.contains(says), "{err}");
+        assert!(err.contains(says), "{kind} {version}: {err}");
     }
+}
+
+/// As those that the cluster has: in their tier before NetworkPolicies, whatever `metadata.namespace` says, the later one of a name in place of the earlier.
+#[test]
+fn a_cluster_network_policy_of_a_file_is_judged_where_the_cluster_serves_it() {
+    let policy = |name: &str, action: &str| {
+        json!({"apiVersion": "policy.networking.k8s.io/v1alpha2", "kind": "ClusterNetworkPolicy", "metadata": {"name": name},
+            "spec": {"tier": "Admin", "priority": 10,
+                "subject": {"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "team"}}},
+                "ingress": [{"action": action, "from": [{"namespaces": {"matchLabels": {"kubernetes.io/metadata.name": "friends"}}}]}]}})
+    };
+    let previewed = |there: &[Value], given: Value| {
+        let mut before = cluster();
+        before.extend(there.iter().map(|policy| (Some(Kind::ClusterNetworkPolicy), policy.clone())));
+        let mut after = before.clone();
+        after.extend(with(&[(Kind::ClusterNetworkPolicy, given)], "team", true).unwrap());
+        compared("team", &before, &after, false)
+    };
+    let of_friend = |preview: &Preview| {
+        let change = preview.changes.iter().find(|change| change.from.name == "friend" && change.to.name == "bad");
+        change.map(|change| (change.cut.to_string(), !change.opened.is_empty()))
+    };
+    let cut = previewed(&[], policy("fence", "Deny"));
+    assert_eq!(of_friend(&cut), Some(("every port".to_owned(), false)), "{:?}", lines(&cut));
+    assert!(cut.unseen.is_empty(), "{:?}", cut.unseen);
+    let opened = previewed(&[policy("fence", "Deny")], policy("fence", "Accept"));
+    assert!(of_friend(&opened).is_some_and(|(_, opened)| opened), "{:?}", lines(&opened));
+    let refused = with(&[(Kind::ClusterNetworkPolicy, policy("fence", "Deny"))], "team", false).unwrap_err();
+    assert!(refused.to_string().contains("does not serve policy.networking.k8s.io/v1alpha2"), "{refused}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use super::cluster::{self, Answer, Cluster, ClusterArgs};
 use super::io::{self, Io, shown};
 use super::serve::flags::Span;
 use super::survey::text;
-use super::{Exit, Format, Unreachable, given};
+use super::{Exit, Format, Unreachable, Unseen, given};
 use crate::domain::keys;
 use crate::store::Kind;
 use record::{Change, Record};
@@ -143,9 +143,7 @@ fn carry_out(
             targets::recorded(&cluster, &target, place, &mut notes).await?
         };
         if changes.is_empty() {
-            let what =
-                if verb.holds { "no AgentCard names that skill" } else { "nobody is in quarantine for that skill" };
-            bail!("{what}; drawbridge card list -A shows the skills, drawbridge status -A who is in quarantine");
+            return Err(nobody(verb.holds, &notes));
         }
         let left_out = left_out(&mut changes, &operator_namespace);
         if let Some(words) = left_out.first().filter(|_| matches!(target, Target::Named(_)) || changes.is_empty()) {
@@ -191,6 +189,15 @@ fn carry_out(
     })
 }
 
+/// That nobody is meant; where something could not be read, nobody knows.
+fn nobody(holds: bool, unread: &[String]) -> anyhow::Error {
+    if !unread.is_empty() {
+        return Unseen(unread.join("; ")).into();
+    }
+    let what = if holds { "no AgentCard names that skill" } else { "nobody is in quarantine for that skill" };
+    anyhow::anyhow!("{what}; drawbridge card list -A shows the skills, drawbridge status -A who is in quarantine")
+}
+
 /// Takes out the namespaces of which nobody is put into quarantine; why, of each.
 fn left_out(changes: &mut BTreeMap<String, Change>, operator_namespace: &str) -> Vec<String> {
     let is_own = |name: &str| name == operator_namespace || keys::SYSTEM_NAMESPACES.contains(&name);
@@ -210,7 +217,10 @@ async fn write(cluster: &Cluster, namespace: &str, edit: impl Fn(&mut Record) ->
         let stored = match cluster.get(&path).await? {
             Answer::Object(object) => object,
             Answer::Absent => bail!("namespace {namespace} does not exist; kubectl get namespaces shows those that do"),
-            Answer::Refused(code, message) => bail!("namespace {namespace} cannot be read ({code}): {message}"),
+            Answer::Refused(code, message) => bail!(
+                "namespace {namespace} cannot be read ({code}): {message}. What to do: let somebody do it who may read and patch namespaces in the \
+                 whole cluster"
+            ),
         };
         let mut record = Record::of(&stored);
         if !edit(&mut record) {
@@ -254,7 +264,19 @@ pub(in crate::cli) fn holds_any(namespace: &Value, own: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Change, left_out};
+    use super::{Change, left_out, nobody};
+    use crate::cli::Unseen;
+
+    /// Whoever holds an incident must not read that nobody has the skill where cards could not be read.
+    #[test]
+    fn that_nobody_has_the_skill_is_said_only_where_everything_was_read() {
+        let unread = nobody(true, &["/apis/x could not be read, so it is missing below (403: no)".to_owned()]);
+        assert!(unread.is::<Unseen>() && unread.to_string().contains("403"), "{unread}");
+        for (holds, says) in [(true, "no AgentCard names that skill"), (false, "nobody is in quarantine")] {
+            let error = nobody(holds, &[]);
+            assert!(!error.is::<Unseen>() && error.to_string().starts_with(says), "{error}");
+        }
+    }
 
     /// Agents of other namespaces that have the skill are not left open because one of these has it, too.
     #[test]

@@ -31,6 +31,8 @@ pub enum Carrier {
     SecretAnnotation,
     /// Annotation of a Service.
     ServiceAnnotation,
+    /// Annotation of an AgentCard.
+    AgentCardAnnotation,
     /// Annotation of a Namespace.
     NamespaceAnnotation,
     /// Written by Drawbridge; people read it.
@@ -52,6 +54,7 @@ impl Carrier {
             Carrier::ServiceAccountLabel => "ServiceAccount label",
             Carrier::SecretAnnotation => "Secret annotation",
             Carrier::ServiceAnnotation => "Service annotation",
+            Carrier::AgentCardAnnotation => "AgentCard annotation",
             Carrier::NamespaceAnnotation => "Namespace annotation",
             Carrier::Ours => "written by Drawbridge",
         }
@@ -169,6 +172,12 @@ pub const ROWS: &[Row] = &[
         Values::Any,
         "number of the Service's port at which the agent's card is asked for; where it says nothing, the workload's own annotation of that \
          name does (number or name of the port), else ports named `a2a` or `http`, then the first",
+    ),
+    row(
+        keys::ANNOTATION_CARD_REFRESH,
+        Carrier::AgentCardAnnotation,
+        Values::Any,
+        "a value other than the one handled last has the agent asked for its card at once, at most every 5 s",
     ),
     row(
         keys::ANNOTATION_RESIGN,
@@ -322,7 +331,7 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// Keys of other parts of the platform, or of earlier versions; nothing in this binary reads them.
+/// Keys of other parts of the platform, or of earlier versions; nothing in this binary reads them of Pods.
 pub const ELSEWHERE: &[&str] = &[
     "kagenti.io/spire",
     "kagenti.io/mtls-mode",

@@ -9,8 +9,8 @@ pub const FIELDS: &[Field] = &[
     (
         "installation[]",
         "string",
-        "what is missing of the installation itself (webhook configurations, policies), and the command that puts it back; one of them makes \
-         the exit code 1",
+        "what is missing of the installation itself (webhook configurations, a ready replica of the webhook, policies), and what to do about it; \
+         one of them makes the exit code 1",
     ),
     ("workloads[].namespace", "string", "namespace of the workload"),
     (

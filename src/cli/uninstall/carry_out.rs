@@ -55,7 +55,7 @@ pub(super) async fn all(
             Answer::Object(_) => ("done", None),
             // Gone, or another object of that name by now.
             Answer::Absent | Answer::Refused(409, _) => ("gone", None),
-            Answer::Refused(code, message) => ("refused", Some(format!("refused ({code}): {message}"))),
+            Answer::Refused(code, message) => ("refused", Some(refused(code, &message))),
         };
         done.push(Done { step: step.clone(), outcome, message });
         let early = outcome == "refused" && step.phase <= Phase::Operator;
@@ -65,6 +65,14 @@ pub(super) async fn all(
         }
     }
     Ok(done)
+}
+
+/// What is said of a step that the API server refuses.
+fn refused(code: u16, message: &str) -> String {
+    format!(
+        "refused ({code}): {}. What to do: have it allowed, or do it as somebody who may; then run uninstall once more",
+        message.trim_end_matches('.')
+    )
 }
 
 /// A guard that was just deleted refuses for a moment more: each API server hears of it by a watch.
@@ -183,6 +191,13 @@ fn is_waited_for(pod: &Value, rolling: &[(String, Workload)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_says_what_to_do_next() {
+        let said = refused(403, "deployments.apps is forbidden.");
+        let wanted = "refused (403): deployments.apps is forbidden. What to do: ";
+        assert!(said.starts_with(wanted) && said.ends_with("run uninstall once more"), "{said}");
+    }
 
     #[test]
     fn a_suspended_job_is_waited_for_until_its_controller_has_taken_its_pods_away() {

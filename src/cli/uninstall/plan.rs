@@ -197,10 +197,16 @@ pub(super) fn plan(found: &Found, options: &Options) -> Plan {
 #[must_use]
 pub(super) fn left(rest: &Plan, done: &[super::Done]) -> Vec<Kept> {
     let mut undone: Vec<Kept> = Vec::new();
+    // What comes later is not begun while the operator may still write.
+    let stopped = done.iter().any(|done| done.outcome == "refused" && done.step.phase <= Phase::Operator);
     for step in &rest.steps {
         let refusal = done.iter().rev().find(|done| done.step.object == step.object && done.outcome == "refused");
         let why = refusal.and_then(|done| done.message.clone());
+        let is_tried = done.iter().any(|done| done.step.object == step.object);
         let still = match step.phase {
+            _ if stopped && !is_tried => {
+                "not tried, because a step before it was refused; once that one is done, run uninstall once more"
+            }
             Phase::Restarts => "its Pods still run with sidecars; they are gone once its rollout has ended",
             _ => "it exists again, or still: run uninstall once more",
         };

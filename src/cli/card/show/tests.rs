@@ -96,11 +96,16 @@ fn one_card_is_told_in_full_and_its_words_cannot_move_a_cursor() {
 
 #[test]
 fn an_empty_list_says_what_would_make_it_longer() {
-    let printed = |all| {
+    let of = |all, notes: &[&str]| {
+        let notes = notes.iter().map(|note| (*note).to_owned()).collect();
         let mut out = Vec::new();
-        super::printed(&mut out, &Listed { cards: Vec::new(), notes: vec!["half".to_owned()] }, all).unwrap();
+        super::printed(&mut out, &Listed { cards: Vec::new(), notes }, all).unwrap();
         String::from_utf8(out).unwrap()
     };
+    let printed = |all| of(all, &["half"]);
     assert!(printed(0).contains("protocol.kagenti.io/a2a") && printed(0).ends_with("note: half\n"));
     assert!(printed(3).starts_with("none of 3 AgentCards"));
+    // Cards that may not be read are not none.
+    assert!(printed(0).starts_with("no AgentCard that could be read here: "), "{}", printed(0));
+    assert!(of(0, &[]).starts_with("no AgentCard here: "), "{}", of(0, &[]));
 }

@@ -3,6 +3,7 @@
 use anyhow::bail;
 use serde_json::Value;
 
+use crate::cli::Unseen;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::offline::world::{self, World};
 use crate::cli::render::platform::RUNTIMES;
@@ -34,8 +35,8 @@ pub(super) struct Facts {
     pub(super) route: Option<Option<Value>>,
     /// Whether the API server serves HTTPRoutes.
     pub(super) routes_served: bool,
-    /// The text of the runtimes' registry and its namespace.
-    pub(super) registry: (String, Option<String>),
+    /// The namespace of the runtimes' registry, and its text; the outer `None`: there is no such ConfigMap, the inner one: it has no such key.
+    pub(super) registry: (String, Option<Option<String>>),
     /// AgentRuntimes of the namespace.
     pub(super) agent_runtimes: Vec<Value>,
     /// Only what manifests say is known: nothing was asked of a cluster.
@@ -70,7 +71,9 @@ pub(super) async fn read(
             kind.label()
         ),
         Answer::Refused(code, message) => {
-            bail!("{} {namespace}/{name} cannot be read ({code}): {message}", kind.label())
+            return Err(
+                Unseen(format!("{} {namespace}/{name} cannot be read ({code}: {message})", kind.label())).into()
+            );
         }
     };
     let mut world = World::new(&world::Facts {
@@ -109,7 +112,7 @@ pub(super) async fn read(
         let place = facts.settings.registry_namespace.clone().unwrap_or_else(|| operator.to_owned());
         let path = format!("{}/{}", Kind::ConfigMap.path(&place), keys::CONFIG_MAP_MCP_RUNTIMES);
         let map = found(cluster, &path, notes).await?;
-        let text = map.and_then(|map| map["data"][KEY].as_str().map(str::to_owned));
+        let text = map.map(|map| map["data"][KEY].as_str().map(str::to_owned));
         facts.registry = (place, text);
     }
     facts.agent_runtimes = cluster.list(&survey::agent_runtimes(namespace).path(), notes).await?;
@@ -144,10 +147,15 @@ pub(super) fn of_manifests(
         all
     };
     let place = settings.registry_namespace.clone().unwrap_or_else(|| operator.to_owned());
+    // One of that name elsewhere is nobody's registry; of two the later one is applied last.
     let is_registry = |one: &&Value| {
-        text(one, "/kind") == Kind::ConfigMap.as_str() && text(one, "/metadata/name") == keys::CONFIG_MAP_MCP_RUNTIMES
+        text(one, "/apiVersion") == Kind::ConfigMap.api_version()
+            && text(one, "/kind") == Kind::ConfigMap.as_str()
+            && text(one, "/metadata/name") == keys::CONFIG_MAP_MCP_RUNTIMES
+            && text(one, "/metadata/namespace") == place
     };
-    let registry = objects.iter().find(is_registry).and_then(|map| map["data"][KEY].as_str());
+    let given = objects.iter().rev().find(is_registry);
+    let registry = given.map_or_else(|| Some(RUNTIMES.to_owned()), |map| map["data"][KEY].as_str().map(str::to_owned));
     let api = Some(text(object, "/spec/modelAPI")).filter(|api| kind == Kind::KaosAgent && !api.is_empty());
     let is_agent = kind == Kind::KaosAgent;
     Facts {
@@ -160,7 +168,7 @@ pub(super) fn of_manifests(
         peers: if is_agent { named(Kind::KaosAgent, "/spec/agentNetwork/access") } else { Vec::new() },
         route: settings.gateway.enabled.then_some(None),
         routes_served: true,
-        registry: (place, Some(registry.unwrap_or(RUNTIMES).to_owned())),
+        registry: (place, Some(registry)),
         agent_runtimes: objects.iter().filter(|one| is_beside(one, Kind::AgentRuntime)).cloned().collect(),
         offline: true,
         watched: true,

@@ -22,7 +22,7 @@ fn facts(kind: Kind, object: Value) -> Facts {
     facts.settings.image_litellm = Some("litellm:1".to_owned());
     facts.registry = (
         "kaos-system".to_owned(),
-        Some("runtimes: {python-string: {image: 'i:1', paramsEnvVar: MCP_TOOLS_STRING}}".to_owned()),
+        Some(Some("runtimes: {python-string: {image: 'i:1', paramsEnvVar: MCP_TOOLS_STRING}}".to_owned())),
     );
     facts
 }
@@ -225,6 +225,39 @@ fn manifests_are_explained_without_a_cluster_and_what_they_name_is_looked_for_am
         "the registry that is installed: {said}"
     );
     assert!(all.iter().all(|told| !told.has_findings()));
+}
+
+/// (namespace of the ConfigMap, its data, what is said of a runtime that it alone lists)
+#[test]
+fn the_registry_among_the_manifests_is_that_of_the_operators_namespace() {
+    let server = json!({"apiVersion": "kaos.tools/v1alpha1", "kind": "MCPServer", "metadata": {"name": "stock"},
+        "spec": {"runtime": "mine"}});
+    let map = |version: &str, namespace: Option<&str>, data: &Value| {
+        let mut map = json!({"apiVersion": version, "kind": "ConfigMap", "metadata": {"name": "kaos-mcp-runtimes"}, "data": data});
+        if let Some(namespace) = namespace {
+            map["metadata"]["namespace"] = json!(namespace);
+        }
+        map
+    };
+    let lists = |image: &str| json!({"runtimes.yaml": format!("runtimes: {{mine: {{image: '{image}'}}}}")});
+    let (mine, other) = (lists("m:1"), lists("m:2"));
+    for (maps, says) in [
+        (vec![map("v1", Some("kaos-system"), &mine)], "mine runs image m:1 "),
+        (vec![map("v1", Some("kaos-system"), &other), map("v1", Some("kaos-system"), &mine)], "mine runs image m:1 "),
+        (vec![map("v1", Some("shop"), &other), map("v1", Some("kaos-system"), &mine)], "mine runs image m:1 "),
+        (vec![map("v1", Some("shop"), &mine)], "mine is not listed"),
+        (vec![map("v1", None, &mine)], "mine is not listed"),
+        (vec![map("example.com/v1", Some("kaos-system"), &mine)], "mine is not listed"),
+        (vec![map("v1", Some("kaos-system"), &json!({}))], "runtimes.yaml key not found in ConfigMap"),
+        (
+            vec![map("v1", Some("kaos-system"), &json!({"runtimes.yaml": "runtimes: {mine: {}}"}))],
+            "mine names no image",
+        ),
+    ] {
+        let objects: Vec<Value> = std::iter::once(server.clone()).chain(maps).collect();
+        let said = text(&of_files(&objects)[0]);
+        assert!(said.contains(says), "{objects:?}: {said}");
+    }
 }
 
 #[test]

@@ -290,7 +290,8 @@ fn of_mcp_server(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) ->
     let old = [Alias::ToolsText, Alias::ToolsString, Alias::ToolsSecret].into_iter().any(|alias| looked.uses(alias));
     let (place, text) = &facts.registry;
     let registry = match text {
-        Some(text) => Registry::read(text),
+        Some(Some(text)) => Registry::read(text),
+        Some(None) => Err(RuntimeFault::NoKey),
         None => Err(RuntimeFault::NoRegistry(place.clone())),
     };
     let listed = || format!("ConfigMap {} in namespace {place}, key runtimes.yaml", keys::CONFIG_MAP_MCP_RUNTIMES);
@@ -306,7 +307,14 @@ fn of_mcp_server(facts: &Facts, identity: &Identity, checks: &mut Vec<Check>) ->
         Runtime::Registered(name) => check(
             NAME,
             match registry.as_ref().map_err(Clone::clone).and_then(|registry| registry.runtime(name)) {
-                Ok(runtime) => Ok(format!("{name} runs image {} ({})", runtime.image, listed())),
+                Ok(runtime) => match (&looked.value.container.image, &runtime.image) {
+                    (Some(image), _) => Ok(format!("{name} runs image {image} (spec.container.image)")),
+                    (None, Some(image)) => Ok(format!("{name} runs image {image} ({})", listed())),
+                    (None, None) => Err((
+                        format!("{name} names no image"),
+                        format!("name one in spec.container.image, or correct {}", listed()),
+                    )),
+                },
                 Err(RuntimeFault::Unknown(fault)) => {
                     let known = registry.iter().flat_map(Registry::names).collect::<Vec<_>>().join(", ");
                     Err((format!("{fault} is not listed"), format!("name one of {known}, or add it to {}", listed())))

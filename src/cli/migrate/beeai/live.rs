@@ -21,20 +21,27 @@ pub(super) async fn read(cluster: &Cluster, namespace: Option<&str>) -> anyhow::
         objects.extend(list(cluster, kind, namespace.unwrap_or_default(), &mut notes).await?);
     }
     let migrated = all(&objects, None);
-    let count = |kind: &str| migrated.manifests.iter().filter(|one| one["kind"] == kind).count();
-    let mut order = format!(
-        "Order: (1) make the Secrets that the report names. (2) apply the {} AgentBuilds, and wait until each has succeeded: kubectl wait \
-         --for=condition=Ready agentbuilds.agent.kagenti.dev --all. (3) of the {} Agents, those that a Deployment of their name runs already \
-         cannot stand beside it: drawbridge migrate beeai --hand-over gives them that Deployment without a restart; the others are applied. \
-         (4) delete the AgentBuilds of BeeAI; nothing that runs goes with them.",
-        count("AgentBuild"),
-        count("Agent")
-    );
+    let mut order = order(&migrated, namespace);
     for note in notes {
         order.push('\n');
         order.push_str(&note);
     }
     Ok((migrated, order))
+}
+
+/// In which order to apply what they become, in a namespace or in all.
+fn order(migrated: &Migrated, namespace: Option<&str>) -> String {
+    let count = |kind: &str| migrated.manifests.iter().filter(|one| one["kind"] == kind).count();
+    let place = namespace.map_or_else(|| "-A".to_owned(), |namespace| format!("-n {namespace}"));
+    // kubectl waits 30 s where nothing is said, which no build takes.
+    format!(
+        "Order: (1) make the Secrets that the report names. (2) apply the {} AgentBuilds, and wait until each has succeeded: kubectl wait {place} \
+         --for=condition=Ready --timeout=1h agentbuilds.agent.kagenti.dev --all. (3) of the {} Agents, those that a Deployment of their name runs already \
+         cannot stand beside it: drawbridge migrate beeai --hand-over gives them that Deployment without a restart; the others are applied. \
+         (4) delete the AgentBuilds of BeeAI; nothing that runs goes with them.",
+        count("AgentBuild"),
+        count("Agent")
+    )
 }
 
 /// The objects of a kind, with their kind: items of a list may lack it.
@@ -50,4 +57,17 @@ pub(super) async fn list(
         item["kind"] = kind.as_str().into();
     }
     Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_are_waited_for_where_they_are_and_for_as_long_as_builds_take() {
+        for (namespace, wanted) in [(Some("team1"), "kubectl wait -n team1 --for"), (None, "kubectl wait -A --for")] {
+            let order = order(&Migrated::default(), namespace);
+            assert!(order.contains(wanted) && order.contains("--timeout="), "{order}");
+        }
+    }
 }

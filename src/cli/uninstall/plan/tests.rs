@@ -454,6 +454,28 @@ fn what_is_left_names_the_refusal_it_met() {
     assert!(left(&Plan::default(), &done).is_empty());
 }
 
+/// Whoever is told that it exists again looks for somebody who makes it.
+#[test]
+fn what_was_not_tried_because_a_step_before_it_was_refused_says_so() {
+    let found = Found { parts: vec![ours("ClusterRoleBinding", "b"), ours("Lease", "l")], ..Found::default() };
+    let steps = plan(&found, &options(false)).steps;
+    assert_eq!(steps.iter().map(|step| step.phase).collect::<Vec<_>>(), [Phase::Operator, Phase::Rest]);
+    let ended = |outcome: &'static str, step: &Step| super::super::Done {
+        step: step.clone(),
+        outcome,
+        message: (outcome == "refused").then(|| "refused (403): no".to_owned()),
+    };
+    let why = |done: &[super::super::Done]| {
+        let rest = Plan { steps: steps.clone(), ..Plan::default() };
+        left(&rest, done).into_iter().map(|kept| kept.why).collect::<Vec<_>>()
+    };
+    let early = why(&[ended("refused", &steps[0])]);
+    assert_eq!(early[0], "refused (403): no");
+    assert!(early[1].starts_with("not tried, because a step before it was refused"), "{early:?}");
+    let late = why(&[ended("done", &steps[0]), ended("refused", &steps[1])]);
+    assert!(late[0].starts_with("it exists again, or still") && late[1] == "refused (403): no", "{late:?}");
+}
+
 /// A label of a Pod goes; what a person said of a Namespace stays, and is named.
 fn of_trust(row: &crate::domain::written::Written) {
     use crate::domain::written::Off;

@@ -80,6 +80,9 @@ pub(super) async fn run(cluster: &Cluster, args: &Args, io: &mut Io<'_>) -> anyh
     let namespace = args.namespace.clone().unwrap_or_else(|| cluster.namespace.clone());
     let direction = if args.undo { Direction::Back } else { Direction::Over };
     let mut notes = Vec::new();
+    if args.namespace.is_some() {
+        cluster.expect_namespace(&namespace, &mut notes).await?;
+    }
     let mut objects = Vec::new();
     for kind in [Kind::BeeaiAgent, Kind::BeeaiCompatAgent, Kind::Agent] {
         let all = list(cluster, kind, &namespace, &mut notes).await?;
@@ -101,13 +104,12 @@ pub(super) async fn run(cluster: &Cluster, args: &Args, io: &mut Io<'_>) -> anyh
         report.agents.push(one(cluster, (&namespace, kind, &name), (&builds, direction), args.yes).await?);
     }
     io::print(args.output, &report, io.out, |out| table(out, &report))?;
-    for note in notes {
-        writeln!(io.err, "drawbridge: {}", shown(&note))?;
+    for note in &notes {
+        writeln!(io.err, "drawbridge: {}", shown(note))?;
     }
     let planned = report.agents.iter().filter(|agent| agent.outcome == "planned").count();
     if report.agents.is_empty() {
-        let what = if args.undo { "was handed over" } else { "is of BeeAI" };
-        writeln!(io.err, "drawbridge: no Agent in namespace {namespace} {what}")?;
+        writeln!(io.err, "drawbridge: {}", nobody((&namespace, args.name.as_deref()), direction, notes.is_empty()))?;
     } else if planned > 0 {
         writeln!(
             io.err,
@@ -117,6 +119,17 @@ pub(super) async fn run(cluster: &Cluster, args: &Args, io: &mut Io<'_>) -> anyh
     }
     let failed = report.agents.iter().any(|agent| matches!(agent.outcome, "refused" | "blocked"));
     Ok(cluster.seen_all_or_partial(if failed { Exit::Findings } else { Exit::Ok }))
+}
+
+/// That no Agent is concerned: none of that name, where one is given, and none that was seen, where not everything could be.
+fn nobody((namespace, name): (&str, Option<&str>), direction: Direction, seen_all: bool) -> String {
+    let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+    let seen = if seen_all { "" } else { " that could be read" };
+    let what = match direction {
+        Direction::Over => "is of BeeAI",
+        Direction::Back => "was handed over",
+    };
+    format!("no Agent{name}{seen} in namespace {namespace} {what}")
 }
 
 /// The names that a direction concerns, with the kind of the Agent of BeeAI.
@@ -180,14 +193,20 @@ async fn one(
             };
             writes += 1;
             if writes > WRITES {
-                handed.obstacles = vec!["what was written does not stand: somebody takes it back each time".to_owned()];
+                handed.obstacles = vec![format!(
+                    "what was written does not stand: somebody takes it back each time. What to do: look who writes the Agents, the Deployment and \
+                     the Service of that name (kubectl -n {namespace} get deployment {name} -o yaml --show-managed-fields), have that stopped, and \
+                     run this again"
+                )];
                 break "refused";
             }
             match desk.act(action).await? {
                 // It has changed since it was looked at, or somebody was faster.
                 Answer::Refused(409, _) if conflicts < CONFLICTS => conflicts += 1,
                 Answer::Refused(code, message) => {
-                    handed.obstacles = vec![format!("the API server refuses ({code}: {message})")];
+                    handed.obstacles = vec![format!(
+                        "the API server refuses ({code}: {message}). What to do: settle that, and run this again: it goes on where it stopped"
+                    )];
                     break "refused";
                 }
                 Answer::Object(_) | Answer::Absent => {}

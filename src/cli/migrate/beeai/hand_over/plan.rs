@@ -288,7 +288,11 @@ fn leaving(object: &Value) -> String {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
     let finalizers: Vec<_> = finalizers.filter_map(Value::as_str).collect();
     let holds = if finalizers.is_empty() { String::new() } else { format!("; {} hold it", finalizers.join(", ")) };
-    format!("Agent {} of {} is being deleted{holds}", text(object, "/metadata/name"), group(object))
+    format!(
+        "Agent {} of {} is being deleted{holds}. What to do: wait until it is gone, and run this again",
+        text(object, "/metadata/name"),
+        group(object)
+    )
 }
 
 /// What about the Agent of BeeAI stands in the way of giving up what it has.
@@ -338,7 +342,8 @@ fn parts_in_the_way(scene: &Scene, (from, to): (&Owner<'_>, &Owner<'_>)) -> Vec<
         let owner = controller(object);
         let of = owner.map_or("", |owner| text(owner, "/uid"));
         if leaves(object) {
-            found.push(format!("{part} {name} is being deleted"));
+            found
+                .push(format!("{part} {name} is being deleted. What to do: wait until it is gone, and run this again"));
         } else if of.is_empty() || (of != from.uid && of != to.uid) {
             let whose = owner.map_or_else(
                 || "nobody".to_owned(),

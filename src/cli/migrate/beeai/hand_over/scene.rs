@@ -52,7 +52,10 @@ impl Scene {
                 }
                 Answer::Absent => None,
                 Answer::Refused(code, message) => {
-                    refused.push(format!("{} {name} cannot be read ({code}: {message})", of.as_str()));
+                    refused.push(format!(
+                        "{} {name} cannot be read ({code}: {message}). What to do: run this as somebody who may read it",
+                        of.as_str()
+                    ));
                     None
                 }
             });
@@ -74,7 +77,7 @@ impl Scene {
         let Some((path, body)) = direction.makes(self) else { return Ok(()) };
         if let Answer::Refused(code, message) = desk.dry_run(&path, &body).await? {
             self.refused.push(format!(
-                "the API server would refuse Agent {} of {} ({code}: {message})",
+                "the API server would refuse Agent {} of {} ({code}: {message}). What to do: settle that, and run this again",
                 self.name,
                 group(&body)
             ));

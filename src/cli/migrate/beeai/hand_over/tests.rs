@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::plan::{Action, Direction};
-use super::{Handed, concerned, one};
+use super::{Handed, concerned, nobody, one};
 use crate::cli::cluster::Answer;
 use crate::domain::keys;
 use crate::store::Kind;
@@ -520,4 +520,16 @@ fn what_never_takes_effect_is_given_up() {
     let scene = (TEAM, Kind::BeeaiAgent, NAME);
     let handed = crate::cli::cluster::block_on(one(&deaf, scene, (&[], Direction::Over), true)).unwrap();
     assert_eq!((handed.outcome, deaf.0.writes.get()), ("refused", super::WRITES));
+}
+
+#[test]
+fn that_no_agent_is_concerned_names_the_one_that_was_asked_for_and_claims_no_more_than_was_read() {
+    for (name, direction, seen_all, wanted) in [
+        (None, Direction::Over, true, "no Agent in namespace team1 is of BeeAI"),
+        (Some("web"), Direction::Over, true, "no Agent web in namespace team1 is of BeeAI"),
+        (Some("web"), Direction::Back, true, "no Agent web in namespace team1 was handed over"),
+        (None, Direction::Over, false, "no Agent that could be read in namespace team1 is of BeeAI"),
+    ] {
+        assert_eq!(nobody((TEAM, name), direction, seen_all), wanted);
+    }
 }
