@@ -1,7 +1,8 @@
 //! How long tests wait for what they are owed: two minutes, and longer on a machine that has shown itself to be slow.
 //!
-//! In: how long the control planes of this process took to start. Out: [`patience`]. Promises: it is two minutes where a control plane starts within
-//! ten seconds, never shorter, and bounded, so that what hangs ends; no verdict depends on how fast a machine is.
+//! In: how long the control planes of this process took to start. Out: [`patience`], and [`delay`], by which an API server may come late. Promises: the first
+//! is two minutes where a control plane starts within ten seconds, never shorter, and bounded, so that what hangs ends; no verdict depends on how
+//! fast a machine is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,6 +13,10 @@ const LEAST: Duration = Duration::from_secs(120);
 const MOST: Duration = Duration::from_secs(900);
 /// What a test waits for takes so many starts of a control plane at most.
 const STARTS: u32 = 12;
+/// An API server hears of what it has stored within such a part of the time that a start takes.
+const PART: u32 = 10;
+/// The shortest and the longest time that is allowed for that; the longest is what the product allows everywhere.
+const LATE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
 /// The slowest start so far, in milliseconds.
 static SLOWEST: AtomicU64 = AtomicU64::new(0);
@@ -20,6 +25,12 @@ static SLOWEST: AtomicU64 = AtomicU64::new(0);
 #[must_use]
 pub fn patience() -> Duration {
     of(Duration::from_millis(SLOWEST.load(Ordering::Relaxed)))
+}
+
+/// By how much an API server may act later on what it has stored than others hear of it: its caches, too, get as little of the machine as everything.
+#[must_use]
+pub fn delay() -> Duration {
+    late(Duration::from_millis(SLOWEST.load(Ordering::Relaxed)))
 }
 
 /// A control plane took that long to start.
@@ -31,6 +42,10 @@ fn of(slowest: Duration) -> Duration {
     slowest.saturating_mul(STARTS).clamp(LEAST, MOST)
 }
 
+fn late(slowest: Duration) -> Duration {
+    (slowest / PART).clamp(LATE.0, LATE.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +54,9 @@ mod tests {
     fn patience_follows_what_was_measured_within_bounds() {
         for (start, wanted) in [(0, 120), (10, 120), (11, 132), (40, 480), (75, 900), (100_000, 900)] {
             assert_eq!(of(Duration::from_secs(start)), Duration::from_secs(wanted), "{start}");
+        }
+        for (start, wanted) in [(0, 500), (5, 500), (40, 4_000), (1_000, 10_000)] {
+            assert_eq!(late(Duration::from_secs(start)), Duration::from_millis(wanted), "{start}");
         }
         started(Duration::from_secs(1));
         assert!(patience() >= LEAST);

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
-use drawbridge::server::certs::{CertManagerSecret, CertManagerSecretConfig, Lifetimes, Resolver};
+use drawbridge::server::certs::{CertManagerSecret, CertManagerSecretConfig, Lifetimes, Millis, Resolver};
 use drawbridge::server::shutdown::Shutdown;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
@@ -28,7 +28,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use stage::{Replica, Stage, fingerprints, roots_of};
 use webhook_tests::audit::Requests;
-use webhook_tests::patience::patience;
+use webhook_tests::patience::{delay, patience};
 use webhook_tests::pki::Authority;
 use webhook_tests::{trial, wait_for};
 
@@ -42,9 +42,15 @@ fn writes(requests: &Requests) -> Requests {
         .filter(|request| changed(request.code) && !["leases", "events"].contains(&request.resource.as_str()))
 }
 
+/// How long what is published settles before anything depends on it: as short as this machine allows, since an API server acts on a bundle when it
+/// hears of it.
+fn settle() -> Millis {
+    Millis::try_from(delay().as_millis()).expect("it is a few seconds")
+}
+
 /// Long enough that nothing rotates by itself, with a short settling time.
 fn calm() -> Lifetimes {
-    Lifetimes { settle: 500, ..Lifetimes::new(60_000, 600_000) }
+    Lifetimes { settle: settle(), ..Lifetimes::new(60_000, 600_000) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,8 +84,11 @@ async fn c1_replicas_racing_at_first_start_agree_on_one_authority_and_then_send_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c2_rotating_leaves_and_authorities_fails_no_call() -> Result<()> {
     let stage = Stage::set(&["inject.kagenti.io"]).await?;
-    // Renewal is due at two thirds of life: leaves after 4 s, authorities after 10.
-    let lifetimes = Lifetimes::new(6_000, 15_000);
+    // What settles is a thirtieth of an authority's life. Renewal is due at two thirds of life: on a machine that is not slow of leaves after 4 s,
+    // of authorities after 10.
+    let settle = settle();
+    let lifetimes = Lifetimes::new(12 * settle, 30 * settle);
+    assert_eq!(lifetimes.settle, settle);
     let (enough, rotations) = (trial::size(3, 12), trial::size(1, 3));
     let (one, two, three) =
         tokio::try_join!(stage.replica(lifetimes), stage.replica(lifetimes), stage.replica(lifetimes))?;
@@ -241,7 +250,7 @@ async fn another_s_secret_rotates_with_its_authority_without_a_failed_call() -> 
             namespace: stage.ns.name().to_owned(),
             name: "provided".to_owned(),
             service: keys::SERVICE_WEBHOOK.to_owned(),
-            settle: 500,
+            settle: settle(),
         };
         let (resolver, shutdown) = (Resolver::new(), Shutdown::new());
         let client = stage.account.client().await?;
