@@ -80,13 +80,14 @@ pub(super) async fn run(cluster: &Cluster, args: &Args, io: &mut Io<'_>) -> anyh
     let namespace = args.namespace.clone().unwrap_or_else(|| cluster.namespace.clone());
     let direction = if args.undo { Direction::Back } else { Direction::Over };
     let mut notes = Vec::new();
-    if args.namespace.is_some() {
-        cluster.expect_namespace(&namespace, &mut notes).await?;
-    }
     let mut objects = Vec::new();
     for kind in [Kind::BeeaiAgent, Kind::BeeaiCompatAgent, Kind::Agent] {
         let all = list(cluster, kind, &namespace, &mut notes).await?;
         objects.extend(all.into_iter().map(|object| (kind, object)));
+    }
+    // Whoever hands over may do so without a right to read the namespace itself.
+    if objects.is_empty() && args.namespace.is_some() {
+        cluster.expect_namespace(&namespace, &mut notes).await?;
     }
     let mut builds = Vec::new();
     for kind in [Kind::BeeaiBuild, Kind::BeeaiCompatBuild] {
