@@ -41,8 +41,9 @@ struct Replica {
     machine: Machine,
     /// What arrives, and at which tick.
     inbox: VecDeque<(u64, Input)>,
-    /// Newest version that is known of each kind.
+    /// Newest version that is known of each kind, and the one that was when its last patch was sent.
     known: [u64; 2],
+    sent: [u64; 2],
     wake: Option<Duration>,
     publication: Publication,
 }
@@ -124,6 +125,7 @@ impl Cluster {
                 Effect::Send(kind, patch) => {
                     assert!(leads, "who does not lead sends nothing");
                     self.sent.push(self.tick);
+                    self.replicas[at].sent[kind as usize] = self.replicas[at].known[kind as usize];
                     self.patched(at, kind, &patch);
                 }
                 Effect::Wake(moment) => self.replicas[at].wake = Some(moment),
@@ -156,9 +158,10 @@ impl Cluster {
         self.replicas[at].inbox.push_back((due, answer));
     }
 
-    /// What an input is worth once it arrives: nothing older than what is known counts.
+    /// What an input is worth once it arrives: nothing older than what is known counts, nor an answer that there is none once anything has been
+    /// learned since the question (`cluster::watch::Known`).
     fn delivered(&mut self, at: usize, input: Input) {
-        let known = &mut self.replicas[at].known;
+        let Replica { known, sent, .. } = &mut self.replicas[at];
         let current = |kind: Kind, told: u64, known: &mut [u64; 2]| {
             let current = told == 0 || told >= known[kind as usize];
             known[kind as usize] = known[kind as usize].max(told);
@@ -167,7 +170,8 @@ impl Cluster {
         let input = match input {
             Input::Seen(kind, seen) if !current(kind, version(&seen), known) => return,
             Input::Changed(kind, Some(read)) => {
-                let is_current = current(kind, version(&read), known);
+                let is_late = read.is_none() && known[kind as usize] != sent[kind as usize];
+                let is_current = !is_late && current(kind, version(&read), known);
                 Input::Changed(kind, is_current.then_some(read))
             }
             Input::Written(kind, written) => {
