@@ -99,6 +99,7 @@ reasons! {
     ProxyUidInUse, Denied, "a container of the Pod runs as the proxy's user and would bypass it";
     PodSecurityForbids, Denied, "the namespace's Pod Security level rejects what would be injected";
     RuntimeConfigTooLarge, Denied, "the runtime configuration is larger than 64 KiB";
+    AnnotationsTooLarge, Denied, "the annotations of the Pod, with those that go with its sidecars, are larger than Kubernetes takes";
     PodResourcesExceeded, Denied, "the Pod's own requests or limits have no room for what would be injected";
     ImageMissing, Denied, "the platform file names no image for a sidecar that is needed";
     ModeNotAvailable, Denied, "the AgentRuntime names a mode that does not exist";

@@ -215,7 +215,7 @@ fn complete<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>, source: Source<'
             plan.service_account = Some(name);
         }
     }
-    Ok(())
+    refuse::finished(cx, plan)
 }
 
 /// Warnings about the finished plan.

@@ -50,6 +50,15 @@ impl Edit {
         }
     }
 
+    /// About how many bytes its record takes.
+    pub(super) fn weight(&self) -> usize {
+        const RECORD: usize = 256;
+        match self {
+            Edit::Env { value, .. } => RECORD + value.len(),
+            Edit::Port { .. } | Edit::Handler { .. } | Edit::Mount { .. } => RECORD,
+        }
+    }
+
     /// Leaves out what would give the container more than it was sent with: a reference in place of a text, a port of the node that
     /// none of `ports`, those of our containers, has.
     pub(super) fn distrust(&mut self, ports: &[&Value]) {

@@ -118,6 +118,7 @@ impl Needs {
 /// What Pods of that template will need in that namespace; `template` is `{metadata, spec}`, with the labels its Pods will have.
 #[must_use]
 pub fn needs(namespace: &str, workload: &Workload, template: &Value, snapshot: &Snapshot) -> Needs {
+    let workload = &*workload_name::of_template(workload, template);
     let received = Received::of_template(template, workload, known(namespace, snapshot));
     let Ok(received) = received else { return Needs::nothing(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Needs::nothing(Reason::Undecodable) };

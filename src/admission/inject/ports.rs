@@ -1,8 +1,9 @@
 //! Port takeover of mode proxy-sidecar.
 //!
 //! The proxy takes the agent's first port and everything that leads to it: its number, name, hostPort and hostIP.
-//! The agent moves to the next free port; the variable that tells it, its probes and hooks follow. Every port that an AuthBridge
-//! image may listen on is reserved, and every container of the Pod is looked at, init containers included.
+//! The agent moves to the next free port; the variable that tells it, its probes and hooks follow, and so do those of containers beside it
+//! that ask for its port: the kubelet has no token for the proxy. Every port that an AuthBridge image may listen on is reserved, and every
+//! container of the Pod is looked at, init containers included.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -115,6 +116,8 @@ pub(super) fn takeover(pod: PodView<'_>) -> Result<Takeover, Box<Denial>> {
         lead_to_proxy(entry, reverse, &mut ports);
         let variable = told::variable(pod, container_index, reverse)?;
         edits = move_agent(container, port_index, (reverse, backend), variable);
+        let beside = pod.lasting().filter(|(list, index, _)| (*list, *index) != ("containers", container_index));
+        edits.extend(beside.flat_map(|(_, _, container)| probes::follow(container, reverse, backend)));
     }
     ports.push(Port::tcp(keys::PORT_NAME_FORWARD_PROXY, forward));
     Ok(Takeover { reverse, backend, forward, ports, edits, declared: app.is_some() })

@@ -1,7 +1,7 @@
 //! Probes and lifecycle hooks that address a port which moves.
 //!
-//! In: a container and the port's number. Out: one edit per handler that uses it, by number, by the number written as
-//! text, or by a name that means it. A handler that asks another host keeps the number: the name goes to the proxy.
+//! In: a container of the Pod, the agent's or one beside it, and the port's number. Out: one edit per handler that uses it, by number, by the
+//! number written as text, or by a name that means it. A handler that asks another host keeps the number: the name goes to the proxy.
 
 use serde_json::Value;
 

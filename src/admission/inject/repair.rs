@@ -2,7 +2,8 @@
 //!
 //! In: the container as it is, and as we would render it. Out: operations that put the protected fields back
 //! (command, args, restart policy, our ports, environment and mounts, user, group, capabilities). Image, resources,
-//! pull policy and whatever was added stay, unless we ourselves would now render another image or other resources.
+//! startup probe, pull policy and whatever was added stay, unless we ourselves would now render another image, other
+//! resources or another probe.
 //! A container that came with the object (a manifest injected beforehand, or a forged marker) gets no such credit:
 //! nobody but the requester was there, so it is as we render it or it is rendered anew.
 
@@ -109,6 +110,7 @@ pub(super) fn operations(
         }
     }
     replaceable(present, ours, recorded, at, out);
+    startup_probe(present, ours, recorded, at, out);
     security_context(present, ours, at, out);
     entries(present, ours.value(), at, &PORTS, out);
     entries(present, ours.value(), at, &ENV, out);
@@ -127,6 +129,27 @@ fn replaceable(present: &Value, ours: &Rendered, recorded: &Record, at: &Pointer
         {
             out.push(patch::add(at.with_trailing_token(key), wanted.clone()));
         }
+    }
+}
+
+/// What tells that the container has started, and belongs to one that stays: it asks for a port, which is another one where the agent has moved
+/// since, and nobody would ever answer at the old one. The API server refuses it on an init container that ends.
+const STARTUP_PROBE: &str = "startupProbe";
+
+/// The startup probe: somebody else's wish stays while ours has not changed.
+fn startup_probe(present: &Value, ours: &Rendered, recorded: &Record, at: &PointerBuf, out: &mut Vec<Operation>) {
+    if recorded.digest == ours.record.digest {
+        return;
+    }
+    let seen = present.get(STARTUP_PROBE).filter(|value| !value.is_null());
+    let stayed = present.get("restartPolicy").is_some_and(|policy| *policy == "Always");
+    let ends = stayed && ours.value().get("restartPolicy").is_none();
+    match (seen, ours.value().get(STARTUP_PROBE)) {
+        (seen, Some(wanted)) if !covers(seen, wanted) => {
+            out.push(patch::add(at.with_trailing_token(STARTUP_PROBE), wanted.clone()));
+        }
+        (Some(_), None) if ends => out.push(patch::remove(at.with_trailing_token(STARTUP_PROBE))),
+        _ => {}
     }
 }
 

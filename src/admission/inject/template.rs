@@ -9,6 +9,7 @@ use super::assess::{Decided, Source, assess};
 use super::decide::Subject;
 use super::itself::{self, Asked};
 use super::pod::text;
+use super::workload_name;
 use super::{Received, known, narrate, object, once, trust};
 use crate::admission::explanation::Explanation;
 use crate::admission::verdict::{Verdict, Warning};
@@ -34,7 +35,8 @@ fn template<'v>(object: &'v Value, kind: &str) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, key| value.get(*key))
 }
 
-/// The workload its Pods will belong to: a Job that a CronJob made answers for the CronJob.
+/// The workload that is reviewed: a Job that a CronJob made answers for the CronJob. What its Pods will belong to, [`workload_name::of_template`]
+/// tells.
 fn workload(request: &Request<'_>, object: &Value) -> Workload {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let name = [text(metadata, "name"), text(metadata, "generateName").trim_end_matches('-')]
@@ -64,12 +66,13 @@ pub(in crate::admission) fn review_workload(request: &Request<'_>, snapshot: &Sn
     let workload = workload(request, &value);
     let asked = itself::asked(request, &workload, (&value, template), snapshot);
     let template = asked.as_ref().and_then(|asked| asked.template.as_ref()).unwrap_or(template);
-    let received = Received::of_template(template, &workload, known(request.namespace(), snapshot));
+    let of_pods = workload_name::of_template(&workload, template);
+    let received = Received::of_template(template, &of_pods, known(request.namespace(), snapshot));
     let Ok(received) = received else { return Verdict::skipped(Reason::Undecodable) };
     let Ok(pod) = received.before() else { return Verdict::skipped(Reason::Undecodable) };
-    let whose = format!("Pods of {} {}/{}", workload.kind.as_str(), request.namespace(), workload.name);
+    let whose = format!("Pods of {} {}/{}", of_pods.kind.as_str(), request.namespace(), of_pods.name);
     let subject = Subject::new(pod, request.namespace(), snapshot);
-    let (reason, sentence, found, more) = match assess(subject, Source::Template(&workload)) {
+    let (reason, sentence, found, more) = match assess(subject, Source::Template(&of_pods)) {
         Decided::Skip(reason, effective, more) => {
             let sentence = match &asked {
                 Some(Asked { words: Some((_, words)), .. }) => Some(format!("{whose} stay as they are: {words}")),
@@ -159,7 +162,10 @@ pub(in crate::admission) fn explain_workload(
     let template = template(&value, &request.kind.kind);
     let asked = template.and_then(|template| itself::asked(request, &workload, (&value, template), snapshot));
     match asked.as_ref().and_then(|asked| asked.template.as_ref()).or(template) {
-        Some(template) => narrate::tree(tree, template, request.namespace(), snapshot, Source::Template(&workload)),
+        Some(template) => {
+            let of_pods = workload_name::of_template(&workload, template);
+            narrate::tree(tree, template, request.namespace(), snapshot, Source::Template(&of_pods))
+        }
         None => tree,
     }
 }

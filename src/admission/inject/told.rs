@@ -49,11 +49,11 @@ pub(super) fn variable<'a>(pod: PodView<'a>, index: usize, from: u16) -> Result<
     }
     match fixed(container, variable, from) {
         None => Ok(variable),
-        Some((list, at, argument)) => {
+        Some((list, at, words)) => {
             let sentence = format!(
                 "mode proxy-sidecar gives port {from} to the proxy, and container {name} cannot be told another one: its {list} fixes the port"
             );
-            let seen: String = argument.chars().take(200).collect();
+            let seen: String = words.chars().take(200).collect();
             Err(refused(sentence, variable, &format!("spec.containers[{index}].{list}[{at}]"), &seen))
         }
     }
@@ -70,8 +70,9 @@ fn refused(sentence: String, variable: &str, field: &str, seen: &str) -> Box<Den
     Box::new(Denial::new(Reason::PortFixed, 422, sentence, remedy).at(field, seen))
 }
 
-/// The argument that fixes the port: list, index, text. None does where one of them reads the variable.
-fn fixed<'v>(container: &'v Value, variable: &str, port: u16) -> Option<(&'static str, usize, &'v str)> {
+/// The argument that fixes the port: list, index, and of its text the words that do, since what else stands there may be for nobody to read. None does
+/// where one of them reads the variable.
+fn fixed(container: &Value, variable: &str, port: u16) -> Option<(&'static str, usize, String)> {
     let arguments = || {
         ["command", "args"].into_iter().flat_map(|list| {
             let texts = items(container, list).iter().enumerate();
@@ -88,8 +89,11 @@ fn fixed<'v>(container: &'v Value, variable: &str, port: u16) -> Option<(&'stati
             if word.is_empty() {
                 continue;
             }
+            if is_fixing("", word, &port) {
+                return Some((list, at, word.to_owned()));
+            }
             if is_fixing(before, word, &port) {
-                return Some((list, at, argument));
+                return Some((list, at, format!("{before} {word}")));
             }
             before = word;
         }
@@ -165,6 +169,22 @@ mod tests {
             (json!("agent --port 8000"), json!({"a": 1}), None),
         ] {
             assert_eq!(seen(command.clone(), args.clone()), expected, "{command} {args}");
+        }
+    }
+
+    /// Events and logs repeat the refusal, and people write tokens into commands.
+    #[test]
+    fn of_the_arguments_only_the_words_that_fix_the_port_are_shown() {
+        for (command, expected) in [
+            (json!(["sh", "-c", "API_KEY=hunter2 exec uvicorn app:app --port 8000 --log-level info"]), "--port 8000"),
+            (json!(["sh", "-c", "TOKEN=hunter2 ./agent --listen=:8000"]), "--listen=:8000"),
+            (json!(["agent", "--token", "hunter2", "-b", "0.0.0.0:8000"]), "0.0.0.0:8000"),
+            (json!(["python", "-m", "http.server", "8000"]), "http.server 8000"),
+            (json!(["agent", "--port", "8000"]), "--port 8000"),
+        ] {
+            let container = json!({"name": "agent", "command": command});
+            let (_, _, words) = fixed(&container, "PORT", 8000).unwrap();
+            assert_eq!(words, expected, "{command}");
         }
     }
 }

@@ -3,6 +3,8 @@
 //! In: a Pod and, for a Job's Pod, the Jobs of the namespace. Out: kind and name, or that the Job is not known yet.
 //! The controller's owner reference decides, by group and kind; without one the Pod's own names do.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::pod::{PodView, text};
@@ -42,6 +44,17 @@ pub(super) fn workload(pod: PodView<'_>, known: &NamespaceView) -> Result<Worklo
             Ok(Workload { kind: WorkloadKind::Unknown, name: from_names(pod) })
         }
     }
+}
+
+/// The workload that Pods of a template of `maker` belong to, as they are found to themselves: those of a ReplicaSet belong to the Deployment whose
+/// hash its template bears.
+pub(super) fn of_template<'w>(maker: &'w Workload, template: &Value) -> Cow<'w, Workload> {
+    if maker.kind != WorkloadKind::ReplicaSet {
+        return Cow::Borrowed(maker);
+    }
+    let labels = template.get("metadata").and_then(|metadata| metadata.get("labels"));
+    let hash = labels.and_then(|labels| labels.get(keys::LABEL_POD_TEMPLATE_HASH)).and_then(Value::as_str);
+    Cow::Owned(Workload::of_replica_set(&maker.name, hash))
 }
 
 /// A Job answers for its CronJob; one that only shares the name with a known Job is another Job.

@@ -1,8 +1,9 @@
-//! Refusals instead of damage: two tables, first hit decides.
+//! Refusals instead of damage: three tables, first hit decides.
 //!
-//! In: the Pod as it was before us, and for the second table the finished plan. Out: nothing, or a refusal with the
+//! In: the Pod as it was before us, for the second table what is added, for the third the finished plan. Out: nothing, or a refusal with the
 //! field at fault. What is refused here would otherwise be half-injected or break the Pod, the node or the promise.
 
+mod annotations;
 mod containers;
 mod node;
 mod pod_security;
@@ -32,12 +33,20 @@ const AFTER: &[fn(&Context<'_>, &InjectionPlan<'_>) -> Option<Denial>] = &[
     resources::of_pod,
 ];
 
+/// What depends on everything that is written, the notes about it included.
+const FINISHED: &[fn(&Context<'_>, &InjectionPlan<'_>) -> Option<Denial>] = &[annotations::size];
+
 /// The first refusal that needs no plan.
 pub(super) fn before(subject: &Subject<'_>) -> Result<(), Box<Denial>> {
     BEFORE.iter().find_map(|check| check(subject)).map_or(Ok(()), |denial| Err(Box::new(denial)))
 }
 
-/// The first refusal of a finished plan.
+/// The first refusal of what is added.
 pub(super) fn after(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Result<(), Box<Denial>> {
     AFTER.iter().find_map(|check| check(cx, plan)).map_or(Ok(()), |denial| Err(Box::new(denial)))
+}
+
+/// The first refusal of a finished plan.
+pub(super) fn finished(cx: &Context<'_>, plan: &InjectionPlan<'_>) -> Result<(), Box<Denial>> {
+    FINISHED.iter().find_map(|check| check(cx, plan)).map_or(Ok(()), |denial| Err(Box::new(denial)))
 }

@@ -309,3 +309,32 @@ fn the_tree_says_whether_a_probe_follows_the_port_or_keeps_its_number() {
     assert!(told("livenessProbe").contains("asks another host for port 8000"), "{:?}", tree.edits);
     assert!(told("readinessProbe").ends_with("follows to port 8001"), "{:?}", tree.edits);
 }
+
+/// The kubelet has no token: asked for at the port that the proxy has taken over, a container beside the agent would be restarted for ever.
+#[test]
+fn probes_beside_the_agent_that_ask_for_its_port_follow_it() {
+    let mut pod = proxy_mode();
+    let watcher = json!({"name": "watcher", "image": "x",
+        "livenessProbe": {"httpGet": {"path": "/health", "port": 8000}},
+        "readinessProbe": {"tcpSocket": {"port": 9000}},
+        "startupProbe": {"httpGet": {"host": "10.0.0.9", "port": 8000}},
+        "lifecycle": {"preStop": {"httpGet": {"path": "/drain", "port": 8000}}}});
+    pod["spec"]["containers"].as_array_mut().unwrap().insert(0, watcher);
+    pod["spec"]["initContainers"] = json!([
+        {"name": "beside", "image": "x", "restartPolicy": "Always", "livenessProbe": {"grpc": {"port": 8000}}}]);
+    let mut seen = injected(&pod, &fixtures::snapshot());
+    let watcher = named(&seen["spec"]["containers"], "watcher");
+    for (pointer, port) in [
+        ("/livenessProbe/httpGet/port", 8001),
+        ("/readinessProbe/tcpSocket/port", 9000),
+        ("/startupProbe/httpGet/port", 8000),
+        ("/lifecycle/preStop/httpGet/port", 8001),
+    ] {
+        assert_eq!(watcher.pointer(pointer), Some(&json!(port)), "{pointer}");
+    }
+    assert_eq!(named(&seen["spec"]["initContainers"], "beside")["livenessProbe"]["grpc"]["port"], 8001);
+    assert_eq!(skipped(&seen, &fixtures::snapshot()), Reason::AlreadyInjected);
+    let taken_back = uninject(&seen);
+    json_patch::patch(&mut seen, &taken_back).unwrap();
+    assert_eq!(seen, pod);
+}

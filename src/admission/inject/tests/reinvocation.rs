@@ -396,3 +396,43 @@ fn where_there_was_no_port_to_take_over_nobody_who_comes_later_loses_one() {
     let seen = injected(&forged, &snapshot);
     assert_eq!(named(&seen["spec"]["containers"], "agent")["ports"][0]["containerPort"], 8001);
 }
+
+/// Nobody would ever answer at the port of before, and the Pod would never start.
+#[test]
+fn the_startup_probe_follows_the_port_that_is_taken_over_later() {
+    let snapshot = native();
+    let mut portless = annotated(&[(keys::ANNOTATION_MODE, "proxy-sidecar")]);
+    portless["spec"]["containers"][0] = json!({"name": "agent", "image": "x"});
+    let probe = |pod: &Value| named(&pod["spec"]["initContainers"], "authbridge-proxy")["startupProbe"].clone();
+    let mut pod = injected(&portless, &snapshot);
+    assert_eq!(probe(&pod)["tcpSocket"]["port"], 8000);
+    named_mut(&mut pod["spec"]["containers"], "agent")["ports"] = json!([{"containerPort": 9000}]);
+    let mut seen = injected(&pod, &snapshot);
+    assert_eq!(probe(&seen)["tcpSocket"]["port"], 9000);
+    unchanged(&seen, &snapshot);
+
+    // Somebody else's wish stays while ours is the same.
+    named_mut(&mut seen["spec"]["initContainers"], "authbridge-proxy")["startupProbe"]["failureThreshold"] = json!(600);
+    unchanged(&seen, &snapshot);
+}
+
+/// The API server takes a startup probe of those init containers alone that stay.
+#[test]
+fn a_signer_has_a_startup_probe_while_it_stays_and_no_longer() {
+    let snapshot = native();
+    let asks = |pod: &Value, value: &str| {
+        let mut pod = pod.clone();
+        pod["metadata"]["annotations"][keys::ANNOTATION_SIGN] = json!(value);
+        injected(&pod, &snapshot)
+    };
+    let first = injected(&annotated(&[(keys::ANNOTATION_SIGN, "true")]), &snapshot);
+    let sidecar = asks(&first, keys::SIGN_SIDECAR);
+    let once = asks(&sidecar, "true");
+    for (pod, stays) in [(&first, false), (&sidecar, true), (&once, false)] {
+        let signer = named(&pod["spec"]["initContainers"], "sign-agentcard");
+        for member in ["restartPolicy", "startupProbe"] {
+            assert_eq!(signer.get(member).is_some(), stays, "{member} of {signer}");
+        }
+        unchanged(pod, &snapshot);
+    }
+}

@@ -251,6 +251,51 @@ fn a_runtime_configuration_above_64_kib_is_refused() {
     assert_eq!(refusal(&fixtures::pod(), &snapshot).reason, Reason::RuntimeConfigTooLarge);
 }
 
+/// The API server takes 256 KiB of annotations of one object, ours included; what we wrote at an earlier call is not counted twice.
+#[test]
+fn annotations_that_leave_no_room_for_ours_are_refused() {
+    let snapshot = fixtures::snapshot();
+    let noted = |bytes: usize| annotated(&[("note", &"x".repeat(bytes))]);
+    let total = |pod: &Value| {
+        let annotations = pod["metadata"]["annotations"].as_object().unwrap();
+        annotations.iter().map(|(key, value)| key.len() + value.as_str().unwrap().len()).sum::<usize>()
+    };
+    for mode in ["envoy-sidecar", "proxy-sidecar"] {
+        let of_mode = |bytes: usize| {
+            let mut pod = noted(bytes);
+            pod["metadata"]["annotations"][keys::ANNOTATION_MODE] = json!(mode);
+            pod
+        };
+        let most = 256 * 1024;
+        let room = most - total(&injected(&of_mode(0), &snapshot));
+        let seen = injected(&of_mode(room), &snapshot);
+        assert_eq!(total(&seen), most, "{mode}");
+        assert_eq!(skipped(&seen, &snapshot), Reason::AlreadyInjected, "{mode}");
+        let denial = refusal(&of_mode(room + 1), &snapshot);
+        assert_eq!((denial.code, denial.reason), (422, Reason::AnnotationsTooLarge), "{mode}");
+        assert_eq!(denial.field.as_deref(), Some("metadata.annotations"), "{mode}");
+        assert!(denial.remedy.contains("authbridge-runtime-config"), "{denial}");
+        let workload = Workload { kind: WorkloadKind::Deployment, name: "weather-agent".to_owned() };
+        let needs = needs("team1", &workload, &of_mode(room + 1), &snapshot);
+        assert_eq!((needs.enrolled, needs.reason), (true, Reason::AnnotationsTooLarge), "{mode}");
+    }
+}
+
+/// Several names of ours are no chance: whoever renamed one container would be refused for the next.
+#[test]
+fn parts_of_another_injection_are_told_as_a_whole() {
+    let mut pod = fixtures::pod();
+    pod["spec"]["initContainers"] = json!([{"name": "proxy-init", "image": "i"}]);
+    let alone = refusal(&pod, &fixtures::snapshot());
+    assert!(alone.remedy.starts_with("rename the container"), "{alone}");
+    pod["spec"]["containers"].as_array_mut().unwrap().push(json!({"name": "envoy-proxy", "image": "i"}));
+    let denial = refusal(&pod, &fixtures::snapshot());
+    assert_eq!(denial.reason, Reason::ContainerNameCollision);
+    assert_eq!(denial.field.as_deref(), Some("spec.containers[1].name"));
+    assert!(denial.sentence.contains("envoy-proxy, proxy-init"), "{denial}");
+    assert!(denial.remedy.contains("take them out") && denial.remedy.contains("drawbridge doctor"), "{denial}");
+}
+
 #[test]
 fn texts_that_look_like_something_else_stay_texts_in_the_runtime_configuration() {
     let odd = [
@@ -400,6 +445,29 @@ fn needs_of_a_workload() {
     let mut refused = fixtures::pod();
     refused["spec"]["hostNetwork"] = json!(true);
     assert_eq!(asked(WorkloadKind::Deployment, &refused), (true, None, false, Reason::HostNetwork));
+}
+
+/// A ReplicaSet answers for its Deployment, as its Pods do: who explains or applies one hears of their account, and of no other.
+#[test]
+fn a_replica_set_is_judged_as_its_pods_are() {
+    let snapshot = fixtures::snapshot();
+    let template = fixtures::pod();
+    let maker = |kind, name: &str| Workload { kind, name: name.to_owned() };
+    for (name, account) in [
+        ("weather-agent-7d4f8b9c5", "weather-agent"),
+        // Its template is of no Deployment of that name.
+        ("weather-agent-other", "weather-agent-other"),
+    ] {
+        let needs = needs("team1", &maker(WorkloadKind::ReplicaSet, name), &template, &snapshot);
+        assert_eq!(needs.service_account.as_deref(), Some(account), "{name}");
+        let object = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
+            "spec": {"template": template}});
+        let kind = ("apps", "ReplicaSet");
+        let audit = fixtures::review(Phase::Validate, Operation::Create, kind, &object, &snapshot).audit;
+        assert!(audit.iter().any(|(_, text)| text.ends_with(&format!("; ServiceAccount {account})"))), "{audit:?}");
+    }
+    let named = needs("team1", &maker(WorkloadKind::Deployment, "weather-agent-7d4f8b9c5"), &template, &snapshot);
+    assert_eq!(named.service_account.as_deref(), Some("weather-agent-7d4f8b9c5"), "a Deployment may have any name");
 }
 
 #[test]
