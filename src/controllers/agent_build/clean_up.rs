@@ -32,11 +32,13 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
         // There is nothing to cancel; the next build is not meant.
         members.insert("handledCancel".to_owned(), subject.cancel().map_or(Value::Null, Value::from));
     }
-    // Where no run was needed, none left anything.
     let had_run =
         status::stored_reason(&subject.build.seen.status, status::SUCCEEDED) != Some(Reason::ImageKnown.code());
-    if !subject.cleans_up() || !had_run {
+    if !subject.cleans_up() {
         return Plan::of(status::note(subject, &members));
+    }
+    if !had_run {
+        return Plan::of(without_run(subject, &members));
     }
     let mut ops = history(subject);
     let mut again = None;
@@ -62,6 +64,17 @@ pub(super) fn plan(subject: &Subject<'_>) -> Plan {
         all.extend(ops);
     }
     Plan { ops: all, again, ..Plan::default() }
+}
+
+/// Where no run was needed, none left anything; but an attempt before that failed may have.
+fn without_run(subject: &Subject<'_>, members: &Map<String, Value>) -> Vec<Op> {
+    let mut all = status::note(subject, members);
+    let build = (&**subject.build.name, subject.build.uid);
+    if let Some(left) = claim_of(subject.cx.store, subject.namespace(), subject.face, build) {
+        all.extend(trouble(subject));
+        all.push(left);
+    }
+    all
 }
 
 fn trouble(subject: &Subject<'_>) -> Option<Op> {

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::face::Words;
+use super::failure::cut;
 use super::subject::Subject;
 use crate::controllers::conditions::{self, Condition};
 use crate::controllers::scaffold::plan::{Op, Report};
@@ -20,6 +21,9 @@ const TEKTON: &str = "TektonAvailable";
 const TEMPLATE: &str = "TemplateResolved";
 const OURS: [&str; 7] = [READY, SUCCEEDED, EXISTS, TEKTON, TEMPLATE, "Reconciling", "Stalled"];
 const KEPT: [&str; 1] = [EXISTS];
+/// Longest `status.message`, in bytes. Names from ConfigMaps stand in it as often as steps have them, and with a hundred of the longest the API server
+/// would take no status at all.
+const LONGEST: usize = 32 * 1024;
 
 /// `status.phase`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +118,7 @@ pub(super) fn update(subject: &Subject<'_>, state: &State) -> Vec<Op> {
     let mut now = before.clone();
     now.insert("observedGeneration".to_owned(), build.seen.generation.into());
     now.insert(subject.face.words.phase.to_owned(), state.phase.as_str(&subject.face.words).into());
-    now.insert("message".to_owned(), state.message.clone().into());
+    now.insert("message".to_owned(), cut(&state.message, LONGEST).into());
     put(&mut now, &state.members);
     now.insert("conditions".to_owned(), conditions::merged(list, &wanted, &OURS, kept, build.seen.generation));
     let is_news = |type_: &str| wanted.iter().any(|one| one.type_ == type_ && conditions::is_news(list, one));

@@ -5,6 +5,7 @@
 use crate::api::findings::{Fault, Findings};
 use crate::api::syntax;
 use crate::domain::reason::Reason;
+use crate::pipelines::reference;
 use crate::pipelines::request::BuildRequest;
 
 /// Longest URL and folder.
@@ -95,6 +96,20 @@ pub(super) fn replaced(request: &BuildRequest, name: &str, (path, value): (&str,
         let fault = Fault::new(wrong.reason, path, wrong.sentence, wrong.remedy);
         findings.fault(if wrong.secret || value.is_empty() { fault } else { fault.seeing(value) });
     }
+}
+
+/// A credential in the URL that a step is given stands where everybody who may read builds can read it; one that a reference puts there does not.
+pub(super) fn credential(name: &str, value: &str, path: impl FnOnce() -> String) -> Option<Fault> {
+    let (before, _) = value.rsplit_once('@').filter(|_| name == "repo-url")?;
+    let is_there = repository(value, true).is_some_and(|wrong| wrong.reason == CREDENTIALS.reason);
+    let fault = || Fault::new(CREDENTIALS.reason, path(), CREDENTIALS.sentence, CREDENTIALS.remedy);
+    (is_there && !reference::mentions(before)).then(fault)
+}
+
+/// Whether a repository is read over http, which shows everybody on the way what is sent.
+#[must_use]
+pub fn is_http(repository: &str) -> bool {
+    repository.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("http"))
 }
 
 /// Whether the value of such a parameter must not be repeated, whatever is wrong with it.
@@ -240,7 +255,7 @@ fn subfolder(folder: &str) -> Option<Wrong> {
 /// Whether a text is the path of something below a folder, without anything that shells or tools give a meaning.
 #[must_use]
 pub fn is_clean_path(path: &str) -> bool {
-    !path.is_empty() && subfolder(path).is_none() && !crate::pipelines::reference::mentions(path)
+    !path.is_empty() && subfolder(path).is_none() && !reference::mentions(path)
 }
 
 /// Whether a revision can only mean one commit: a full commit id, or what looks like a version.

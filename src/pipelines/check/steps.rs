@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::parameters;
+use super::{parameters, source};
 use crate::api::findings::{Fault, Findings, Note};
 use crate::api::syntax;
 use crate::domain::keys;
@@ -39,6 +39,7 @@ pub(super) fn check(request: &BuildRequest, findings: &mut Findings) {
             findings.fault(fault.seeing(&step.config_map));
         }
         parameters::names(&step.parameters, &format!("{at}.parameters"), findings);
+        credentials(request, step, &at, findings);
         if step.enabled {
             signing_secret(request, step, &at, findings);
             References { request, index, at: &at }.check(step, findings);
@@ -71,6 +72,18 @@ fn signing_secret(request: &BuildRequest, step: &StepUse, at: &str, findings: &m
             let sentence = format!("of {} is not {wanted}", parameter.name);
             findings.fault(Fault::invalid(at, sentence, "name the Secret").seeing(&parameter.value));
         }
+    }
+}
+
+/// What the user gives a step in place of the source's repository is as public as that field, also where the step is disabled.
+fn credentials(request: &BuildRequest, step: &StepUse, at: &str, findings: &mut Findings) {
+    if request.steps_from != StepsFrom::User {
+        return;
+    }
+    for (index, parameter) in step.parameters.iter().enumerate() {
+        let path = || format!("{at}.parameters[{index}].value");
+        let fault = source::credential(&parameter.name, &parameter.value, path);
+        fault.into_iter().for_each(|fault| findings.fault(fault));
     }
 }
 

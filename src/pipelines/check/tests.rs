@@ -103,6 +103,25 @@ fn case_b20_a_credential_is_refused_and_not_repeated() {
             assert!(!format!("{findings:?}").contains("s3cr3t"), "{findings:?}");
         }
     }
+    // A step of the user's own is as public as the field whose place its parameter takes; what a reference puts there stands nowhere.
+    for (url, is_there) in [
+        ("https://user:s3cr3t@host/r.git", true),
+        ("https://user:s3cr3t@host/$(context.pipelineRun.name)", true),
+        ("https://$(context.pipelineRun.name)@host/r.git", false),
+        ("git@host:r.git", false),
+        ("http://host/r.git", false),
+    ] {
+        for enabled in [true, false] {
+            let findings = found(|request| {
+                request.steps[0].parameters = parameters(&[("repo-url", url), ("other", "https://user:x@host/r")]);
+                request.steps[0].enabled = enabled;
+            });
+            let path = "spec.pipeline.steps[0].parameters";
+            let expected = if is_there { vec![Reason::CredentialInText] } else { Vec::new() };
+            assert_eq!(reasons(&findings, path), expected, "{url}, enabled: {enabled}");
+            assert!(!format!("{findings:?}").contains("s3cr3t"), "{findings:?}");
+        }
+    }
     let findings = found(|request| request.source.repository = "https://host/r?access_token=s3cr3t".to_owned());
     assert_eq!(reasons(&findings, "spec.source.sourceRepository"), [Reason::FieldInvalid]);
     assert!(!format!("{findings:?}").contains("s3cr3t"), "{findings:?}");

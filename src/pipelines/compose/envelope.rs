@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Examined, kinds, task, workspaces};
+use super::{Examined, task, workspaces};
 use crate::domain::keys;
 use crate::pipelines::check::is_reserved;
 use crate::pipelines::names;
@@ -97,8 +97,7 @@ fn metadata(examined: &Examined<'_>, name: &str, annotations: BTreeMap<String, S
 
 fn spec(examined: &Examined<'_>, settings: &Settings) -> Value {
     let request = examined.request;
-    let params = kinds::of_run(&examined.layers, &examined.tasks);
-    let params: Vec<_> = params.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    let params: Vec<_> = examined.run.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     let used: Vec<_> = examined.tasks.iter().flat_map(|task| &task.bindings).map(|binding| binding.workspace).collect();
     let claim = names::claim_name(&request.owner.name, request.front.claim_suffix);
     let bound = workspaces::of_run(request, &claim, settings, &used);

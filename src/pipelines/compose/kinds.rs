@@ -10,6 +10,8 @@ use super::task::Task;
 use crate::api::findings::{Fault, Findings};
 use crate::domain::reason::Reason;
 use crate::pipelines::params::{Layers, dollars};
+use crate::pipelines::reference::{self, Target};
+use crate::pipelines::request::BuildRequest;
 use crate::pipelines::step::{Kind, Step};
 
 /// What the pool knows of a name.
@@ -17,22 +19,21 @@ struct First<'t> {
     kind: Kind,
     /// Names of an object's members.
     members: BTreeSet<&'t str>,
-    /// Who declared it: the run, or a step.
-    by: String,
+    /// The step that declared it; `None` for the run.
+    by: Option<&'t str>,
 }
 
-pub(super) fn check(layers: &Layers<'_>, tasks: &[Task<'_>], findings: &mut Findings) {
-    let run = of_run(layers, tasks);
+/// `run`: the parameters of the run.
+pub(super) fn check(request: &BuildRequest, run: &[(String, String)], tasks: &[Task<'_>], findings: &mut Findings) {
     let mut pool: BTreeMap<&str, First<'_>> = BTreeMap::new();
-    for (name, _) in &run {
-        pool.insert(name, First { kind: Kind::Text, members: BTreeSet::new(), by: "the run".to_owned() });
+    for (name, _) in run {
+        pool.insert(name, First { kind: Kind::Text, members: BTreeSet::new(), by: None });
     }
     for task in tasks {
         for (index, declared) in task.step.params.iter().enumerate() {
-            let members = members(task.step, index);
+            let members = if declared.kind == Kind::Map { members(task.step, index) } else { BTreeSet::new() };
             let Some(first) = pool.get(declared.name.as_str()) else {
-                let by = format!("step {}", task.name());
-                pool.insert(&declared.name, First { kind: declared.kind, members, by });
+                pool.insert(&declared.name, First { kind: declared.kind, members, by: Some(task.name()) });
                 continue;
             };
             let clash = match (first.kind, declared.kind) {
@@ -48,7 +49,7 @@ pub(super) fn check(layers: &Layers<'_>, tasks: &[Task<'_>], findings: &mut Find
                     declared.name,
                     declared.kind.as_str(),
                     if declared.kind == first.kind { " and other members" } else { "" },
-                    first.by,
+                    first.by.map_or("the run".to_owned(), |step| format!("step {step}")),
                     first.kind.as_str()
                 );
                 findings.content(Fault::new(
@@ -60,6 +61,45 @@ pub(super) fn check(layers: &Layers<'_>, tasks: &[Task<'_>], findings: &mut Find
             }
         }
     }
+    objects(request, tasks, &pool, findings);
+}
+
+/// What the user gives for an object is no parameter of the run ([`of_run`]), so nothing can read it there.
+fn objects(request: &BuildRequest, tasks: &[Task<'_>], pool: &BTreeMap<&str, First<'_>>, findings: &mut Findings) {
+    let names = request.parameters.iter().map(|one| one.name.as_str());
+    let of_step = names.filter_map(|name| {
+        let first = pool.get(name).filter(|first| first.kind == Kind::Map)?;
+        Some((name, first.by?))
+    });
+    let of_step: BTreeMap<&str, &str> = of_step.collect();
+    if of_step.is_empty() {
+        return;
+    }
+    for (path, name) in tasks.iter().flat_map(|task| texts(request, task)) {
+        if let Some(step) = of_step.get(name) {
+            let sentence = format!(
+                "reads parameter {name} of the run as text, and step {step} declares it with type object; Tekton takes one type for a name"
+            );
+            let remedy = "rename one of the two parameters";
+            findings.content(Fault::new(Reason::ReferenceInvalid, path, sentence, remedy));
+        }
+    }
+}
+
+/// The parameters of the run that a task reads as text: those that its TaskSpec does not declare, and those of its conditions; with the place of each.
+fn texts<'t>(request: &BuildRequest, task: &Task<'t>) -> Vec<(String, &'t str)> {
+    let place = |at: &str| format!("ConfigMap {}: {at}", task.step.config_map);
+    let mut all: Vec<(String, &'t str)> =
+        task.step.propagated.iter().map(|(name, at)| (place(at), name.as_str())).collect();
+    for (index, when) in task.entry.when.iter().enumerate() {
+        let named = std::iter::once(&when.input).chain(&when.values).flat_map(|text| reference::in_text(text));
+        let path = || format!("{}[{}].whenExpressions[{index}]", request.front.paths.steps, task.index);
+        all.extend(named.filter_map(|one| match one.target {
+            Target::Param { name, .. } => Some((path(), name)),
+            _ => None,
+        }));
+    }
+    all
 }
 
 /// The parameters of the run, without those of the user's that a task takes as an object.
@@ -87,7 +127,8 @@ fn is_expanded(tasks: &[Task<'_>], name: &str) -> bool {
         && !conditions.any(|text| dollars::reads(text, name))
 }
 
-fn members(step: &Step, index: usize) -> BTreeSet<&str> {
+/// The members that the TaskSpec names of its parameter at `index`.
+pub(super) fn members(step: &Step, index: usize) -> BTreeSet<&str> {
     let properties = step.task_spec["params"][index]["properties"].as_object();
     properties.into_iter().flat_map(serde_json::Map::<String, Value>::keys).map(String::as_str).collect()
 }

@@ -13,6 +13,7 @@ use crate::api::digest;
 use crate::domain::keys;
 use crate::pipelines::params::derive::CANDIDATE_IMAGE;
 use crate::pipelines::params::{BUILD_ARGS, Traced};
+use crate::pipelines::reference::{self, Part, Target};
 
 /// The parameter that names the Dockerfile.
 const DOCKERFILE: &str = "DOCKERFILE";
@@ -121,17 +122,13 @@ fn by_digest(image: &str) -> bool {
 
 /// The image with the parameters of its task filled in, once: what a parameter says is no reference any more.
 fn filled(task: &Task<'_>, image: &str) -> String {
-    const OPENS: &str = "$(params.";
     let (mut text, mut rest) = (String::with_capacity(image.len()), image);
-    while let Some((before, after)) = rest.split_once(OPENS) {
-        text.push_str(before);
-        let value = after.split_once(')').and_then(|(name, tail)| {
-            let value = traced(task, name)?.origin.value.as_str()?;
-            Some((value, tail))
-        });
-        match value {
-            Some((value, tail)) => (text, rest) = (text + value, tail),
-            None => (text, rest) = (text + OPENS, after),
+    for one in reference::in_text(image) {
+        let Target::Param { name, part: Part::Whole } = one.target else { continue };
+        let Some(value) = traced(task, name).and_then(|traced| traced.origin.value.as_str()) else { continue };
+        if let Some((before, after)) = rest.split_once(one.text) {
+            text = text + before + value;
+            rest = after;
         }
     }
     text + rest
@@ -233,11 +230,12 @@ mod tests {
     #[test]
     fn images_are_named_with_the_parameters_of_their_task() {
         let text = "params: [{name: A, default: one}, {name: B, default: two}]\n\
-            steps: [{name: a, image: $(params.A)/x-$(params.B):$(params.A)}]\n";
-        let request = request(vec![entry("clone", "clone")]);
+            steps: [{name: a, image: $(params.A)/x-$(params.B):$(params.A)}, {name: b, image: \"reg/$(params['B']):$(params.C)\"}]\n";
+        let mut request = request(vec![entry("clone", "clone")]);
+        request.parameters = parameters(&[("C", "of the run")]);
         let (steps, settings) = (steps(&[("clone", text)]), Settings::new("kagenti-system"));
         let around = Surroundings { steps: &steps, settings: &settings, accounts: None };
-        assert_eq!(compose(&request, around).unwrap().inputs.steps[0].images, ["one/x-two:one"]);
+        assert_eq!(compose(&request, around).unwrap().inputs.steps[0].images, ["one/x-two:one", "reg/two:$(params.C)"]);
     }
 
     /// An image by tag is another one tomorrow, wherever it is named.

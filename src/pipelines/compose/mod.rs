@@ -7,6 +7,7 @@
 mod envelope;
 mod kinds;
 mod made_of;
+mod members;
 mod references;
 mod size;
 mod task;
@@ -85,6 +86,8 @@ struct Examined<'r> {
     layers: Layers<'r>,
     controls: Controls,
     tasks: Vec<Task<'r>>,
+    /// The parameters of the run.
+    run: Vec<(String, String)>,
 }
 
 /// Everything that is wrong with a request, and what deserves attention.
@@ -106,8 +109,7 @@ pub fn compose(request: &BuildRequest, around: Surroundings<'_>) -> Result<Compo
         return Err(findings);
     }
     let run = envelope::run(&examined, around.settings);
-    let size = size::length(&run) + made_of::ROOM;
-    if size > MAX_RUN {
+    if let Some(size) = size::over(&run) {
         findings.content(size::too_large(&examined, size));
         return Err(findings);
     }
@@ -128,11 +130,13 @@ fn examined<'r>(
     let mut findings = check::request(request, &layers, around.settings);
     let tasks = task::tasks(&layers, request, around, &mut findings);
     references::check(request, &tasks, &mut findings);
-    kinds::check(&layers, &tasks, &mut findings);
+    let run = kinds::of_run(&layers, &tasks);
+    kinds::check(request, &run, &tasks, &mut findings);
+    members::check(&tasks, &mut findings);
     let controls = super::params::control::controls(&layers, &mut findings);
     account(&controls, request, around, &mut findings);
     unused(request, &tasks, &mut findings);
-    (Examined { request, build_hash, attempt_hash, layers, controls, tasks }, findings)
+    (Examined { request, build_hash, attempt_hash, layers, controls, tasks, run }, findings)
 }
 
 /// A build may only use accounts that were made for builds.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Examined, MAX_RUN, kinds};
+use super::{Examined, MAX_RUN, made_of};
 use crate::api::findings::Fault;
 use crate::domain::reason::Reason;
 use crate::pipelines::params::Layer;
@@ -34,8 +34,31 @@ impl What {
     }
 }
 
+/// Bytes of a run with the room that its recipe takes, when they are more than can be stored. They are counted only where that is possible at all:
+/// most runs have a fraction of what is allowed, and looking at each letter of their scripts would cost more than making them.
+pub(super) fn over(run: &Value) -> Option<usize> {
+    if at_most(run) + made_of::ROOM <= MAX_RUN {
+        return None;
+    }
+    Some(length(run) + made_of::ROOM).filter(|size| *size > MAX_RUN)
+}
+
+/// A bound of [`length`] that looks at no letter: each as if it had to be escaped in the longest way.
+fn at_most(value: &Value) -> usize {
+    const ESCAPED: usize = r"\u0000".len();
+    let quoted = |text: &str| 2 + ESCAPED * text.len();
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(items) => 2 + items.iter().map(|item| 1 + at_most(item)).sum::<usize>(),
+        Value::Object(members) => {
+            2 + members.iter().map(|(name, member)| 2 + quoted(name) + at_most(member)).sum::<usize>()
+        }
+        scalar => length(scalar),
+    }
+}
+
 /// Bytes of a value as compact JSON, which is not made for it.
-pub(super) fn length(value: &Value) -> usize {
+fn length(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -112,9 +135,9 @@ impl Parts {
                 parts.add(path, None, length(&whens.collect()), What::Other);
             }
         }
-        for (name, value) in kinds::of_run(&examined.layers, tasks) {
-            let path = examined.layers.path_of_run(&name);
-            parts.add(path, Some(&name), length(&Value::String(value)), What::Value);
+        for (name, value) in &examined.run {
+            let path = examined.layers.path_of_run(name);
+            parts.add(path, Some(name), length(&json!(value)), What::Value);
         }
         let paths = &request.front.paths;
         for (path, texts) in [(paths.labels, &request.labels), (paths.annotations, &request.annotations)] {
@@ -142,4 +165,42 @@ pub(super) fn too_large(examined: &Examined<'_>, size: usize) -> Fault {
         largest.shown()
     );
     Fault::new(Reason::RunTooLarge, largest.path.clone(), sentence, largest.what.remedy())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{MAX_RUN, at_most, length, made_of, over};
+
+    #[test]
+    fn the_bound_is_never_less_than_the_length() {
+        let worst = "\u{1}".repeat(50);
+        for value in [
+            json!(null),
+            json!([true, false, -1, u64::MAX, 1.5e-300, []]),
+            json!({}),
+            json!({"": "", "\"": "\\\n", (worst.as_str()): worst.as_str(), "é🌦": {"a": [{}, {"b": null}]}}),
+            json!([[[[[]]]]]),
+        ] {
+            assert_eq!(length(&value), value.to_string().len(), "{value}");
+            assert!(at_most(&value) >= length(&value), "{value}");
+        }
+        let letters = json!(worst.as_str());
+        assert_eq!(at_most(&letters), length(&letters), "no larger than it has to be");
+    }
+
+    /// Whatever its letters are: only what cannot be stored is too much, by the byte.
+    #[test]
+    fn a_run_is_over_by_the_byte() {
+        for (letter, escaped) in [("a", 1), ("\"", 2), ("\u{1}", 6), ("🌦", 4)] {
+            let of = |count: usize, rest: usize| json!([letter.repeat(count), "a".repeat(rest)]);
+            let room = MAX_RUN - made_of::ROOM - of(0, 0).to_string().len();
+            let (count, rest) = (room / escaped, room % escaped);
+            let run: Value = of(count, rest);
+            assert_eq!(run.to_string().len() + made_of::ROOM, MAX_RUN, "{letter:?}");
+            assert_eq!(over(&run), None, "{letter:?}");
+            assert_eq!(over(&of(count, rest + 1)), Some(MAX_RUN + 1), "{letter:?}");
+        }
+    }
 }

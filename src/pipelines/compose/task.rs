@@ -7,10 +7,11 @@ use super::workspaces::{self, Binding};
 use crate::api::findings::{Fault, Findings, Note};
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::pipelines::check::source::{host, is_secret};
+use crate::pipelines::check::source::{host, is_http, is_secret};
 use crate::pipelines::params::{Layers, StepParameters};
 use crate::pipelines::reference;
 use crate::pipelines::request::{BuildRequest, StepUse, When};
+use crate::pipelines::settings::Settings;
 use crate::pipelines::step::Step;
 
 /// A step that can run.
@@ -48,7 +49,7 @@ pub(super) fn tasks<'r>(
         secret_names(request, index, step, findings);
         let parameters = layers.of_step(index, step, findings);
         let bindings = workspaces::bindings(request, (index, step), around.settings, findings);
-        repository(request, index, (&parameters, &bindings), findings);
+        repository((request, around.settings), index, (&parameters, &bindings), findings);
         tasks.push(Task { index, entry, step, parameters, bindings });
     }
     tasks
@@ -135,9 +136,10 @@ fn propagated(request: &BuildRequest, layers: &Layers<'_>, step: &Step, findings
 }
 
 /// Credentials go to the host that the build names beside them: what another layer gives as repository, a template by a placeholder or a
-/// step by a result, has the same host, or the step gets no credentials and does not run.
+/// step by a result, has the same host, or the step gets no credentials and does not run. Over http they go where the platform allows it, or the build's
+/// own source is read so.
 fn repository(
-    request: &BuildRequest,
+    (request, settings): (&BuildRequest, &Settings),
     index: usize,
     (parameters, bindings): (&StepParameters, &[Binding]),
     findings: &mut Findings,
@@ -148,10 +150,14 @@ fn repository(
     }
     let named = host(&request.source.repository);
     let given = parameters.passed.iter().find(|(name, _)| name == REPOSITORY).and_then(|(_, value)| value.as_str());
-    if let Some(given) = given.filter(|given| reference::mentions(given) || !host(given).eq_ignore_ascii_case(named)) {
+    let Some(given) = given else { return };
+    let is_elsewhere = reference::mentions(given) || !host(given).eq_ignore_ascii_case(named);
+    let is_open = is_http(given) && !settings.insecure_git && !is_http(&request.source.repository);
+    if is_elsewhere || is_open {
+        let how = if is_elsewhere { "to another repository" } else { "over http, where anybody can read them" };
         let path = format!("{}[{index}]", request.front.paths.steps);
         let sentence = format!(
-            "would send the source's credentials, which are for {named}, to another repository: its {REPOSITORY} comes from elsewhere"
+            "would send the source's credentials, which are for {named}, {how}: its {REPOSITORY} comes from elsewhere"
         );
         let remedy = format!("leave {REPOSITORY} to {}, or take the credentials out", request.front.paths.repository);
         let fault = Fault::new(Reason::FieldInvalid, path, sentence, remedy);

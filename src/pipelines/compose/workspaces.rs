@@ -104,14 +104,17 @@ pub fn signing_secret(request: &BuildRequest) -> Option<String> {
 /// The workspaces of the run: the claim, then what any task uses.
 pub(super) fn of_run(request: &BuildRequest, claim: &str, settings: &Settings, used: &[&'static str]) -> Vec<Value> {
     let mut all = vec![json!({"name": keys::WORKSPACE_SHARED, "persistentVolumeClaim": {"claimName": claim}})];
-    let secrets = [
-        (keys::WORKSPACE_GIT_AUTH, request.git_auth.clone()),
-        (keys::WORKSPACE_REGISTRY_AUTH, request.registry_auth.clone()),
-        (keys::WORKSPACE_SIGNING_KEY, signing_secret(request).map(signing_key)),
-    ];
-    for (name, secret) in secrets {
-        if let Some(secret) = secret.filter(|_| used.contains(&name)) {
-            all.push(json!({"name": name, "secret": source(&secret)}));
+    for name in [keys::WORKSPACE_GIT_AUTH, keys::WORKSPACE_REGISTRY_AUTH, keys::WORKSPACE_SIGNING_KEY] {
+        if !used.contains(&name) {
+            continue;
+        }
+        let secret = match name {
+            keys::WORKSPACE_GIT_AUTH => request.git_auth.as_ref().map(source),
+            keys::WORKSPACE_REGISTRY_AUTH => request.registry_auth.as_ref().map(source),
+            _ => signing_secret(request).map(|secret| source(&signing_key(secret))),
+        };
+        if let Some(secret) = secret {
+            all.push(json!({"name": name, "secret": secret}));
         }
     }
     if let Some(bundle) = settings.trust_bundle.as_ref().filter(|_| used.contains(&keys::WORKSPACE_TRUST_BUNDLE)) {

@@ -31,8 +31,7 @@ pub struct Given {
 pub struct Layers<'r> {
     request: &'r BuildRequest,
     derived: Vec<Derived>,
-    placeholders: BTreeMap<String, String>,
-    /// Of those, the template's own whose text has placeholders itself: replaced once, they would arrive as they are.
+    /// Of what placeholders stand for, the template's own whose text has placeholders itself: replaced once, they would arrive as they are.
     nested: BTreeSet<String>,
 }
 
@@ -50,19 +49,13 @@ impl<'r> Layers<'r> {
     #[must_use]
     pub fn new(request: &'r BuildRequest, attempt_hash: &str) -> Self {
         let derived = derive::derived(request, attempt_hash);
-        let globals = request.template.iter().flat_map(|template| &template.globals);
-        let pairs = globals
-            .map(|one| (one.name.clone(), one.value.clone()))
-            .chain(derived.iter().map(|one| (one.name.clone(), one.value.clone())))
-            .chain(request.parameters.iter().map(|one| (one.name.clone(), one.value.clone())));
-        let placeholders: BTreeMap<String, String> = pairs.collect();
         let over = |name: &str| {
             derived.iter().any(|one| one.name == name) || request.parameters.iter().any(|one| one.name == name)
         };
         let globals = request.template.iter().flat_map(|template| &template.globals);
         let nested = globals.filter(|one| placeholder::mentions(&one.value) && !over(&one.name));
         let nested = nested.map(|one| one.name.clone()).collect();
-        Self { request, derived, placeholders, nested }
+        Self { request, derived, nested }
     }
 
     /// The derived parameters.
@@ -79,8 +72,16 @@ impl<'r> Layers<'r> {
             let error = PlaceholderError::Nested(name.to_owned());
             return Err(error.to_string());
         }
-        let values = self.placeholders.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        placeholder::filled(text, &values).map_err(|error| error.to_string())
+        placeholder::filled(text, &self.placeholders()).map_err(|error| error.to_string())
+    }
+
+    /// What placeholders stand for: the template's globals, under what the object's fields give, under the user's parameters.
+    fn placeholders(&self) -> BTreeMap<&str, &str> {
+        let globals = self.request.template.iter().flat_map(|template| &template.globals);
+        let globals = globals.map(|one| (one.name.as_str(), one.value.as_str()));
+        let derived = self.derived.iter().map(|one| (one.name.as_str(), one.value.as_str()));
+        let users = self.request.parameters.iter().map(|one| (one.name.as_str(), one.value.as_str()));
+        globals.chain(derived).chain(users).collect()
     }
 
     fn user(&self, name: &str) -> Option<Given> {

@@ -8,9 +8,12 @@ use super::{Faults, items, text};
 use crate::api::syntax;
 use crate::api::yaml::kind;
 use crate::domain::keys::KEY_TASK_SPEC;
+use crate::pipelines::reference;
 
 /// Most Tekton steps of one task: each is a container of one Pod.
 const MAX_TEKTON_STEPS: usize = 64;
+/// Longest name of a container, in bytes.
+const LONGEST_NAME: usize = 63;
 
 /// The members of one object, and those that an earlier API had: with what to do about them.
 pub(super) struct Shape {
@@ -200,6 +203,7 @@ pub(super) fn check(task_spec: &Value, trusted: bool, faults: &mut Faults) {
         privilege(template, "stepTemplate", trusted, faults);
     }
     steps(task_spec, template, trusted, faults);
+    let mut containers = BTreeSet::new();
     for (index, sidecar) in items(task_spec, "sidecars", "", faults).iter().enumerate() {
         let at = format!("sidecars[{index}]");
         if !shape(sidecar, &SIDECAR, &at, faults) {
@@ -209,11 +213,36 @@ pub(super) fn check(task_spec: &Value, trusted: bool, faults: &mut Faults) {
         if text(sidecar, "image").is_empty() {
             faults.add(&format!("{at}.image"), "is required", "name the image");
         }
-        if text(sidecar, "name") == "tekton-log-results" {
-            faults.add(&format!("{at}.name"), "is reserved by Tekton", "choose another name");
-        }
+        sidecar_name(text(sidecar, "name"), &format!("{at}.name"), &mut containers, faults);
         script_or_command(sidecar, &at, faults);
     }
+}
+
+/// Tekton admits a sidecar of any name, and makes a Pod of it that Kubernetes refuses where the name is none of a container, or two have one.
+fn sidecar_name(name: &str, at: &str, containers: &mut BTreeSet<String>, faults: &mut Faults) {
+    if name == "tekton-log-results" {
+        faults.add(at, "is reserved by Tekton", "choose another name");
+        return;
+    }
+    // What a parameter puts there is not known here.
+    if reference::mentions(name) {
+        return;
+    }
+    let container = container_of(name);
+    if !syntax::is_label(&container) {
+        faults.seeing(at, format!("is not {}", syntax::LABEL), "rename the sidecar", name);
+    } else if !containers.insert(container) {
+        faults.seeing(at, "gives its container the name of another sidecar's", "rename one of the sidecars", name);
+    }
+}
+
+/// The name of a sidecar's container, as Tekton makes it: a word before the name, no more than a name may have, and nothing at the end that no name
+/// ends in. So a sidecar without a name has one.
+fn container_of(sidecar: &str) -> String {
+    let mut name = format!("sidecar-{sidecar}");
+    name.truncate(name.floor_char_boundary(LONGEST_NAME));
+    name.truncate(name.trim_end_matches(|last: char| !last.is_ascii_alphanumeric()).len());
+    name
 }
 
 /// True when it is an object; unknown members are left alone unless they are a known one misspelt.

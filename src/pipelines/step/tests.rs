@@ -112,6 +112,31 @@ fn what_resembles_a_field_is_named_wherever_it_gives_more() {
     }
 }
 
+/// Tekton admits sidecars of any name; a Pod has containers with names, and each once.
+#[test]
+fn sidecars_become_containers_of_one_pod() {
+    let with = |names: &[&str]| {
+        let sidecars: Vec<_> = names.iter().map(|name| format!("{{name: '{name}', image: i}}")).collect();
+        faults(&format!("steps: [{{image: i}}]\nsidecars: [{}]", sidecars.join(", ")))
+    };
+    // Of what ends in a dash Tekton makes a name that does not, and of no name one as well.
+    let long = "a".repeat(63);
+    for names in [&["a", "b"][..], &["a", "b-", ""], &["$(params.x)", "$(params.x)"], &[&*long]] {
+        assert_eq!(with(names), "", "{names:?}");
+    }
+    for (names, told) in [
+        (&["A b"][..], "sidecars[0].name is not a DNS label"),
+        (&["a", "a.b"], "sidecars[1].name is not a DNS label"),
+        (&["a", "a"], "sidecars[1].name gives its container the name of another sidecar's"),
+        (&["", ""], "sidecars[1].name gives its container the name of another sidecar's"),
+        (&["a", "a-"], "sidecars[1].name gives its container the name of another sidecar's"),
+        (&["tekton-log-results"], "sidecars[0].name is reserved by Tekton"),
+    ] {
+        let all = with(names);
+        assert!(all.contains(told) && all.lines().count() == 1, "{names:?}: {all}");
+    }
+}
+
 /// What real Tekton refused of generated steps that had passed all other checks.
 #[test]
 fn what_tekton_refuses_is_refused_here() {

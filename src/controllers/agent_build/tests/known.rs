@@ -125,6 +125,24 @@ fn who_goes_back_to_what_was_built_gets_it_without_a_run_and_is_told_so() {
     assert_eq!(bench.status()["earlier"].as_array().map(Vec::len), Some(4));
 }
 
+/// Where no run was needed, nobody made a workspace; but the run before, which failed, has left its own.
+#[test]
+fn what_a_failed_attempt_left_goes_with_a_success_that_needed_no_run() {
+    for (cleans_up, left) in [(true, 0), (false, 1)] {
+        let mut bench = twice(true);
+        change(&mut bench, "c", "v3");
+        bench.run_is("False", "Failed", "it broke");
+        bench.user(|build| build["spec"]["cleanupAfterBuild"] = json!(cleans_up));
+        bench.settle();
+        assert_eq!((bench.phase(), bench.names(Kind::PersistentVolumeClaim).len()), ("Failed".into(), 1));
+        change(&mut bench, "a", "v1");
+        assert_eq!((bench.condition("BuildSucceeded").1, runs(&bench)), ("ImageKnown".into(), 3));
+        assert_eq!(bench.names(Kind::PersistentVolumeClaim).len(), left, "{cleans_up}");
+        assert!(bench.message().contains("no run was needed"), "{}", bench.message());
+        assert_eq!(bench.pass(3600), 0, "steady state");
+    }
+}
+
 /// What only says when and where it is built is another build of the same image.
 #[test]
 fn more_room_and_time_build_nothing_anew() {

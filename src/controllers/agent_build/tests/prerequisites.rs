@@ -213,6 +213,22 @@ fn case_c05_and_the_texts_of_11_3() {
     assert!(bench.message().contains("push"), "{}", bench.message());
 }
 
+/// A name from a ConfigMap stands in what is said as often as steps have it; a status of megabytes is one that no API server takes.
+#[test]
+fn however_long_the_names_are_what_is_said_can_be_stored() {
+    let mut object = build();
+    let steps: Vec<Value> = (0..32).map(|index| json!({"name": format!("s{index}"), "configMap": "silent"})).collect();
+    object["spec"]["pipeline"]["steps"] = json!(steps);
+    let mut bench = Bench::new(object);
+    let text = format!("params: [{{name: {}}}]\n{SILENT}", "a".repeat(60_000));
+    bench.maps.push(step_map("kagenti-system", "silent", &text));
+    bench.configure();
+    bench.settle();
+    failed(&bench, "CompositionFailed", "cannot run: step s0: parameter aaa");
+    assert!(bench.status().to_string().len() < 64 * 1024, "{}", bench.status().to_string().len());
+    assert_eq!(bench.pass(600), 0, "it is said once");
+}
+
 /// G1, G3, G4: what admission refuses does not run either when nobody was there to refuse it.
 #[test]
 fn g1_g3_g4_what_the_webhook_would_refuse_is_not_run() {

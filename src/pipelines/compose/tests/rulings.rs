@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::kinds;
 use crate::domain::reason::Reason;
+use crate::pipelines::compose::{Surroundings, compose};
 use crate::pipelines::fixtures::{
     OPERATOR, composed, entry, from_template, one_step, parameters, request, steps, task_spec, when,
 };
@@ -65,6 +66,28 @@ fn credentials_for_one_address_go_to_no_other() {
     };
     assert!(with("https://[fd00::1]:8443/x/z").is_ok());
     assert_eq!(kinds(&with("https://[fd00::2]/x/y").unwrap_err()), [Reason::FieldInvalid]);
+}
+
+/// A step's own parameter is no way round what the platform says of http.
+#[test]
+fn credentials_do_not_travel_over_http() {
+    let spec = task_spec("params: [{name: repo-url}]\nworkspaces: [{name: git-auth, optional: true}]");
+    let steps = steps(&[("clone", &spec)]);
+    let with = |given: &str, insecure: bool, auth: bool| {
+        let mut step = entry("a", "clone");
+        step.parameters = parameters(&[("repo-url", given)]);
+        let mut request = request(vec![step]);
+        request.git_auth = auth.then(|| SecretUse { secret: "s".to_owned(), ..SecretUse::default() });
+        let settings = Settings { insecure_git: insecure, ..Settings::new(OPERATOR) };
+        compose(&request, Surroundings { steps: &steps, settings: &settings, accounts: None })
+    };
+    assert!(with("https://github.com/x/y", false, true).is_ok());
+    for given in ["http://github.com/x/y", "HTTP://github.com/x/y"] {
+        let findings = with(given, false, true).unwrap_err();
+        assert_eq!(kinds(&findings), [Reason::FieldInvalid], "{given}");
+        assert!(findings.content[0].sentence.contains("for github.com, over http"), "{findings:?}");
+        assert!(with(given, true, true).is_ok() && with(given, false, false).is_ok(), "{given}");
+    }
 }
 
 /// A template's global parameters, and its placeholders, reach a step without standing in its entry.
@@ -161,6 +184,62 @@ fn a_parameter_has_one_type_in_all_tasks() {
     let run = composed(&own, &all).unwrap().run;
     assert!(!run["spec"]["params"].to_string().contains("opts"), "{run}");
     assert_eq!(run["spec"]["pipelineSpec"]["tasks"][0]["params"], json!([{"name": "opts", "value": {"k": "v"}}]));
+}
+
+/// A value for an object is no parameter of the run, where another step or a condition would read it as text.
+#[test]
+fn what_a_step_takes_as_an_object_is_read_by_nobody_as_text() {
+    let all = steps(&[
+        ("object", &task_spec("params: [{name: opts, properties: {k: {type: string}}}]")),
+        ("reads", "steps: [{image: i, script: 'x $(params.opts)'}]"),
+        ("silent", &task_spec("")),
+    ]);
+    let with = |config_map: &str, input: &str| {
+        let mut second = entry("two", config_map);
+        second.when = if input.is_empty() { Vec::new() } else { vec![when(input, "x")] };
+        let mut request = request(vec![entry("one", "object"), second]);
+        request.parameters = parameters(&[("opts", "{\"k\":\"v\"}")]);
+        composed(&request, &all)
+    };
+    for (config_map, input, path) in [
+        ("reads", "", "ConfigMap kagenti-system/reads: steps[0].script"),
+        ("silent", "$(params.opts)", "spec.pipeline.steps[1].whenExpressions[0]"),
+    ] {
+        let told = with(config_map, input).unwrap_err().content;
+        assert_eq!((told.len(), &*told[0].path), (1, path), "{told:?}");
+        assert!(told[0].sentence.contains("step one declares it with type object"), "{told:?}");
+    }
+    assert!(with("silent", "").is_ok() && with("silent", "$(params.revision)").is_ok());
+}
+
+/// Tekton admits a run in which an object lacks a member, and fails the task.
+#[test]
+fn an_object_has_each_member_that_its_task_spec_names() {
+    let properties = "properties: {a: {type: string}, b: {type: string}}";
+    let steps = steps(&[
+        ("none", &task_spec(&format!("params: [{{name: opts, {properties}}}]"))),
+        ("some", &task_spec(&format!("params: [{{name: opts, {properties}, default: {{a: x}}}}]"))),
+    ]);
+    let with = |config_map: &str, value: &str| {
+        let mut request = request(vec![entry("one", config_map)]);
+        request.parameters = if value.is_empty() { Vec::new() } else { parameters(&[("opts", value)]) };
+        composed(&request, &steps)
+    };
+    for (config_map, value) in
+        [("none", r#"{"a":"1","b":"2"}"#), ("none", r#"{"a":"1","b":"","c":"3"}"#), ("some", r#"{"b":"2"}"#)]
+    {
+        assert!(with(config_map, value).is_ok(), "{config_map} {value}: {:?}", with(config_map, value));
+    }
+    for (config_map, value, path, lacking) in [
+        ("none", r#"{"a":"1"}"#, "spec.pipeline.parameters[0].value", "no value for b,"),
+        ("none", "{}", "spec.pipeline.parameters[0].value", "no value for a, b,"),
+        ("some", r#"{"a":"1"}"#, "spec.pipeline.parameters[0].value", "no value for b,"),
+        ("some", "", "ConfigMap some", "no value for b,"),
+    ] {
+        let told = with(config_map, value).unwrap_err().content;
+        assert_eq!((told.len(), &*told[0].path), (1, path), "{config_map} {value}: {told:?}");
+        assert!(told[0].sentence.contains(lacking), "{told:?}");
+    }
 }
 
 /// 10.3: what reads a step that may be skipped is skipped itself.
