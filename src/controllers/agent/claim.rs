@@ -1,11 +1,12 @@
 //! Whose the objects of an Agent's name are.
 //!
 //! Ours is what the Agent controls, by uid. A ServiceAccount may also be one that the Go operator made for this very
-//! Agent, or the dedicated one that was made for the Agent's Deployment: both are taken over in place.
+//! Agent, or the dedicated one that was made for the Agent's Deployment: both are taken over in place. What an object of the same
+//! name controlled that is gone is nobody's who has to do anything: the garbage collector is about to delete it.
 
 use super::subject::Subject;
 use super::wanted::Wanted;
-use crate::store::{Kind, ServiceAccountSeen};
+use crate::store::{Kind, OwnerReference, ServiceAccountSeen};
 
 /// Whose an object of the name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,18 +15,20 @@ pub(in crate::controllers::agent) enum Claim<'a> {
     Absent,
     /// The Agent's own, with its uid.
     Ours(&'a str),
-    /// The Agent's own, and it is on its way out.
+    /// The Agent's own, or that of an object of its name that is gone, and it is on its way out.
     Leaving,
     /// Somebody else's.
     Foreign,
 }
 
 impl<'a> Claim<'a> {
-    fn of(uid: &'a str, ours: bool, deleting: bool) -> Self {
-        match () {
-            () if ours && deleting => Claim::Leaving,
-            () if ours => Claim::Ours(uid),
-            () => Claim::Foreign,
+    /// Of the object of that uid, which `owner` controls.
+    fn of(subject: &Subject<'_>, (owner, deleting): (Option<&OwnerReference>, bool), uid: &'a str) -> Self {
+        match owner {
+            Some(owner) if owner.uid == subject.uid && deleting => Claim::Leaving,
+            Some(owner) if owner.uid == subject.uid => Claim::Ours(uid),
+            Some(owner) if is_of_before(owner, subject) => Claim::Leaving,
+            _ => Claim::Foreign,
         }
     }
 }
@@ -43,23 +46,22 @@ pub(in crate::controllers::agent) struct Claims<'a> {
 impl<'a> Claims<'a> {
     pub(in crate::controllers::agent) fn of(subject: &Subject<'a>) -> Self {
         let deployment = subject.deployment.map_or(Claim::Absent, |found| {
-            let ours = found.seen.controller.as_ref().is_some_and(|owner| owner.uid == subject.uid);
-            Claim::of(found.uid, ours, found.seen.deleting)
+            Claim::of(subject, (found.seen.controller.as_deref(), found.seen.deleting), found.uid)
         });
         let service = subject.service.map_or(Claim::Absent, |(seen, uid)| {
-            Claim::of(uid, seen.claim.is_controlled_by(subject.uid), seen.claim.deleting)
+            Claim::of(subject, (seen.claim.controller.as_deref(), seen.claim.deleting), uid)
         });
         let deployment_uid = match deployment {
             Claim::Ours(uid) => Some(uid),
             _ => None,
         };
         let account = subject.account.map_or(Claim::Absent, |(seen, uid)| {
-            Claim::of(uid, is_own_account(seen, subject.uid, deployment_uid), false)
+            if is_own_account(seen, subject.uid, deployment_uid) { Claim::Ours(uid) } else { Claim::Foreign }
         });
         let others = subject.others.iter().map(|other| {
-            other
-                .found
-                .map_or(Claim::Absent, |(seen, uid)| Claim::of(uid, seen.is_controlled_by(subject.uid), seen.deleting))
+            other.found.map_or(Claim::Absent, |(seen, uid)| {
+                Claim::of(subject, (seen.controller.as_deref(), seen.deleting), uid)
+            })
         });
         Self { deployment, service, account, others: others.collect() }
     }
@@ -101,6 +103,16 @@ impl Claims<'_> {
         });
         foreign.map(|(other, _)| (other.kind, "delete or rename it, or give this object another name"))
     }
+}
+
+/// Whether an owner is an object of that very kind and name that there is no more, and what it controlled is left to the garbage collector: deleted
+/// and made again at once, an object is there before that has come round.
+fn is_of_before(owner: &OwnerReference, subject: &Subject<'_>) -> bool {
+    let face = subject.face;
+    face.collected
+        && owner.group() == face.kind.group()
+        && owner.kind == face.kind.as_str()
+        && owner.name == *subject.cx.key.name
 }
 
 /// Whether a ServiceAccount was made for the Agent of that uid, or for its Deployment alone.

@@ -15,7 +15,7 @@ use super::image::Image;
 use super::mark;
 use super::status::Verdict;
 use super::subject::Subject;
-use super::turns::{Turn, goes_on, took_its_turn, turn};
+use super::turns::{Turn, goes_on, is_marked, turn};
 use super::wanted::{Own, Standing, Wanted};
 use crate::api::findings::{Fault, Findings};
 use crate::controllers::agent::memory::{Agents, Context, Plan};
@@ -118,7 +118,8 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
     let findings = judged(&subject);
     let image = (face.image)(&subject, &claims);
     let may_write = findings.faults.is_empty() && !(face.keeps)(&subject, &claims);
-    let mut verdict = Verdict { image: &image, findings: &findings, claims: &claims, stop: None, wanted: None };
+    let mut verdict =
+        Verdict { image: &image, findings: &findings, claims: &claims, stop: None, wanted: None, waits: false };
     let mut work = match image.runs.as_deref().filter(|_| may_write) {
         Some(runs) => match Wanted::of(&subject, runs, &claims) {
             Ok(wanted) => Work::of(&subject, &claims, wanted, &image),
@@ -129,6 +130,7 @@ pub(in crate::controllers::agent) fn planned(cx: Context<'_>, face: &'static Fac
     work.introduce(&subject);
     verdict.stop = work.stop.take();
     verdict.wanted = work.wanted.as_ref();
+    verdict.waits = work.note.waits;
     let writes = work.ops.iter().any(|op| !matches!(op, Op::Report(_)));
     // A route that could not be written is tried again after everything else, and holds up no word about the rest.
     let stuck = subject.trouble().is_some_and(|trouble| is_route(&trouble.op));
@@ -280,9 +282,10 @@ impl Work {
                 }
             }
             // What is taken back from somebody is the rollout that it was.
-            let again = standing != Standing::Other && took_its_turn(subject);
+            let again = standing != Standing::Other && is_marked(subject);
             if (turn == Turn::Now && subject.look.is_some()) || again {
-                own.takes_its_turn(&mut op);
+                let present = subject.deployment.map_or(0, |deployment| deployment.seen.rollout.generation);
+                own.takes_its_turn(&mut op, present.saturating_add(1));
             }
         }
         let before = match own.kind {

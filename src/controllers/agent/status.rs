@@ -36,6 +36,8 @@ pub(in crate::controllers::agent) struct Verdict<'a> {
     pub(in crate::controllers::agent) stop: Option<Stop>,
     /// What is wanted, where that is known.
     pub(in crate::controllers::agent) wanted: Option<&'a Wanted>,
+    /// Its Deployment is to be another, and waits until one of those that roll is done.
+    pub(in crate::controllers::agent) waits: bool,
 }
 
 /// How far an Agent is.

@@ -4,7 +4,8 @@
 //! In: an object, what runs it, and who rolls now. Out: whether its Deployment may be written. Promises: what its user has changed is never held
 //! back, nor what is made for the first time; everything else rolls five at a time, or a tenth, whichever is more; two that failed end it, until
 //! something else is wanted of them. Nobody rolls before it is known who does: whoever leads next reads it from the Deployments of KAOS, which say
-//! that they were written in their turn ([`in_turn`]), and from the objects of the kinds that say it there ([`Inherits::Rolls`]).
+//! that they were written in their turn ([`in_turn`]), and from the objects of the kinds that say it there ([`Inherits::Rolls`]). What rolls one
+//! later that was written in its turn takes no place.
 
 use serde_json::Value;
 
@@ -19,22 +20,50 @@ const LEAST: usize = 5;
 const SHARE: usize = 10;
 /// So many failed rollouts end it.
 const FAILURES: usize = 2;
-/// What the digest of a Deployment that was written in its turn begins with.
+/// What the digest of a Deployment that was written in its turn begins with; the generation that this made stands behind it.
 const IN_TURN: &str = "wave:";
 /// Bytes of a digest: of a longer one nothing is kept.
 const DIGEST: usize = 64;
+/// So much of a digest stands behind a mark at least, however long that is.
+const LEAST_KEPT: usize = 32;
 
 /// The digest as it stands on a Deployment that was written in its turn. Of its status alone nobody could tell whose rollout it is, and what
 /// users have broken themselves would halt everybody else.
-pub(super) fn in_turn(digest: &str) -> String {
-    let kept = digest.chars().take(DIGEST - IN_TURN.len());
-    IN_TURN.chars().chain(kept).collect()
+pub(super) fn in_turn(digest: &str, generation: i64) -> String {
+    let mark = format!("{IN_TURN}{generation}:");
+    let kept = digest.chars().take(DIGEST.saturating_sub(mark.len()));
+    mark.chars().chain(kept).collect()
+}
+
+/// The generation that a mark says, where it says one, and the digest behind it; `None` where there is no mark.
+fn marked(applied: &str) -> Option<(Option<i64>, &str)> {
+    let behind = applied.strip_prefix(IN_TURN)?;
+    // Versions before this one said no generation.
+    let said = behind.split_once(':').and_then(|(generation, digest)| Some((Some(generation.parse().ok()?), digest)));
+    Some(said.unwrap_or((None, behind)))
+}
+
+/// Whether that stands on a Deployment to which what has that digest was applied, in its turn or not.
+pub(super) fn is_of(applied: &str, digest: &str) -> bool {
+    let of_mark = |(_, kept): (Option<i64>, &str)| kept.len() >= LEAST_KEPT && digest.starts_with(kept);
+    applied == digest || marked(applied).is_some_and(of_mark)
+}
+
+/// What was applied last to what runs an object, where it was written in its turn.
+fn mark<'a>(subject: &Subject<'a>) -> Option<(Option<i64>, &'a str)> {
+    subject.own_deployment()?.applied.as_deref().and_then(marked)
 }
 
 /// Whether what was applied last to what runs an object was written in its turn.
-pub(super) fn took_its_turn(subject: &Subject<'_>) -> bool {
-    let applied = subject.own_deployment().and_then(|own| own.applied.as_deref());
-    applied.is_some_and(|applied| applied.starts_with(IN_TURN))
+pub(super) fn is_marked(subject: &Subject<'_>) -> bool {
+    mark(subject).is_some()
+}
+
+/// Whether the template that runs is still the one that was written in its turn: what changes it later, a Secret or a restart by hand, rolls it
+/// for its own user alone.
+fn took_its_turn(subject: &Subject<'_>) -> bool {
+    let present = subject.deployment.map(|deployment| deployment.seen.rollout.generation);
+    mark(subject).is_some_and(|(generation, _)| generation.is_none() || generation == present)
 }
 
 /// Where an object stands among those that roll.
@@ -109,4 +138,27 @@ fn has_ended(subject: &Subject<'_>, rollout: Rollout) -> bool {
     let ends = |one: &Value| one["type"] == "Progressing" && one["reason"] == "NewReplicaSetAvailable";
     let said = conditions.is_some_and(|all| all.iter().any(ends));
     rollout.is_complete() || (said && rollout.is_observed() && rollout.existing == rollout.updated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_says_the_digest_and_the_generation_that_was_made_and_one_of_before_only_the_digest() {
+        let (digest, other) = ("0123456789abcdef".repeat(4), "f123456789abcdef".repeat(4));
+        for (applied, generation) in [
+            (in_turn(&digest, 7), Some(7)),
+            (in_turn(&digest, i64::MAX), Some(i64::MAX)),
+            (format!("{IN_TURN}{}", &digest[..DIGEST - IN_TURN.len()]), None),
+        ] {
+            assert_eq!(applied.len(), DIGEST, "of a longer one nothing is kept: {applied}");
+            assert_eq!(marked(&applied).map(|(generation, _)| generation), Some(generation), "{applied}");
+            assert!(is_of(&applied, &digest) && !is_of(&applied, &other), "{applied}");
+        }
+        assert!(is_of(&digest, &digest) && marked(&digest).is_none());
+        for nothing in ["wave:", "wave:7:", "wave:7:0123", ""] {
+            assert!(!is_of(nothing, &digest), "{nothing}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use super::claim::{Claim, Claims};
 use super::drift;
 use super::enrol::{Unsettled, carried};
 use super::subject::Subject;
-use super::turns::in_turn;
+use super::turns::{in_turn, is_of};
 use crate::api::digest;
 use crate::api::json::without_nulls;
 use crate::controllers::scaffold::plan::{Op, UNMADE};
@@ -144,16 +144,16 @@ impl Own {
         Some(Op::Own { kind: self.kind, key: self.key.clone(), body })
     }
 
-    /// Says in that apply that it was its turn, for whoever leads next.
-    pub(in crate::controllers::agent) fn takes_its_turn(&self, op: &mut Op) {
+    /// Says in that apply that it was its turn, for whoever leads next, and which generation it makes.
+    pub(in crate::controllers::agent) fn takes_its_turn(&self, op: &mut Op, generation: i64) {
         if let Op::Own { body, .. } = op {
-            body["metadata"]["annotations"][keys::ANNOTATION_CONTENT_DIGEST] = json!(in_turn(&self.digest));
+            body["metadata"]["annotations"][keys::ANNOTATION_CONTENT_DIGEST] = json!(in_turn(&self.digest, generation));
         }
     }
 
     /// Whether it is what was applied last, in its turn or not.
     pub(in crate::controllers::agent) fn is_applied(&self, digest: Option<&str>) -> bool {
-        digest.is_some_and(|digest| digest == self.digest || digest == in_turn(&self.digest))
+        digest.is_some_and(|applied| is_of(applied, &self.digest))
     }
 
     /// How the object of ours stands; `applied` is the digest and the fields of our last apply.

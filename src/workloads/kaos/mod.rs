@@ -5,6 +5,7 @@
 //! ports and environment, order included, are those that the runtime, its command line and its users know; equal inputs give equal bytes.
 
 pub mod agent;
+pub mod code;
 pub mod compose;
 pub mod contract;
 pub mod identity;

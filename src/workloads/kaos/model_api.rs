@@ -68,9 +68,11 @@ pub fn is_open(api: &ModelApi) -> Option<bool> {
     }
 }
 
-/// Whether the user has the proxy's container have that variable: by `container.env`, as `podSpec` leaves it.
+/// Whether the user has the proxy's container have that variable: by `container.env`, as `podSpec` leaves it. An empty text is none.
 fn is_in_environment(api: &ModelApi, name: &str) -> bool {
-    let said = || api.container.env.iter().any(|variable| variable.name == name);
+    let is_empty = |value: &Value| value.is_null() || value == "";
+    let is_it = |entry: &Value| entry["name"] == name && !(is_empty(&entry["value"]) && entry["valueFrom"].is_null());
+    let said = || api.container.env.iter().any(|variable| is_it(&variable.entry));
     let Some(patch) = &api.pod_spec else { return said() };
     let main = Role::ModelApi.container();
     let env: Vec<&Value> = api.container.env.iter().map(|variable| &variable.entry).collect();
@@ -79,7 +81,7 @@ fn is_in_environment(api: &ModelApi, name: &str) -> bool {
     let mut containers = spec.get("containers").and_then(Value::as_array).into_iter().flatten();
     let own = containers.find(|container| container["name"] == main);
     let mut variables = own.and_then(|own| own.get("env")?.as_array()).into_iter().flatten();
-    variables.any(|variable| variable["name"] == name)
+    variables.any(is_it)
 }
 
 /// Whether a configuration sets that member of `general_settings`.
@@ -87,7 +89,11 @@ fn setting(text: &str, name: &str) -> bool {
     // As admission reads it: merge keys are LiteLLM's own way to write it.
     let Ok(document) = yaml::parse_with_merge_keys(text) else { return false };
     let found = member(&document, "general_settings").and_then(|settings| member(settings, name));
-    found.is_some_and(|value| !matches!(value.content, Content::Null))
+    found.is_some_and(|value| match &value.content {
+        Content::Null => false,
+        Content::Text(text) => !text.is_empty(),
+        _ => true,
+    })
 }
 
 /// The member of a mapping of that name: its own, else that of the first mapping merged into it that has one, as LiteLLM's reader has it.

@@ -6,7 +6,8 @@
 //! kind. It is asked when an object is made and when what runs changes; never of what is being deleted, of finalizers or of the status.
 //!
 //! Code is what a process is started with, by the runtime or by the kubelet, and what takes the place of a file or variable that it is read
-//! from: who may fill a ConfigMap would fill it by that.
+//! from: who may fill a ConfigMap would fill it by that. So are the variables that a loader, a shell or an interpreter reads before any program
+//! of an image begins ([`VARIABLES`]), whichever of the spellings sets them.
 
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ use super::{Refusal, refusal, variable, written_in};
 use crate::api::kaos_tools::VERSION;
 use crate::domain::keys;
 use crate::workloads::agent::privileges::{PRIVILEGES, Scope};
+use crate::workloads::kaos::code::{FUNCTIONS, LISTS, VARIABLES};
 
 /// A kind: its plural, the policy's name, the members of its spec that decide what runs, and what of them is code.
 struct Row {
@@ -52,7 +54,8 @@ const ROWS: &[Row] = &[
         name: "Agent",
         plural: "agents",
         policy: "drawbridge-kaos-agent-powers",
-        runs: &["container", "podSpec"],
+        // The environment of the older spelling reaches the container, and the rest of `config` starts nothing.
+        runs: &["container", "podSpec", "config.?env"],
         code: &[IMAGE, COMMAND, ARGS, OF_CONTAINERS, OF_PROBES, OF_ENV_FROM, OF_MOUNTS],
     },
     Row {
@@ -142,12 +145,23 @@ fn rule(row: &Row) -> Refusal {
         variables: vec![
             variable("pod", "object.spec.?podSpec.orValue({})"),
             variable("containers", "variables.pod.?containers.orValue([]) + variables.pod.?initContainers.orValue([])"),
+            variable("names", &names(row)),
             variable("asked", &asked(row)),
         ],
         holds: format!("variables.asked.size() == 0 || {}", allowed.join(" || ")),
         message: format!("spec: what runs {told}"),
         message_expression: Some(format!("'spec: ' + variables.asked.join(', ') + ' {told}'")),
     }
+}
+
+/// The names of all variables of an object; each stands among them as it is, whatever else does.
+fn names(row: &Row) -> String {
+    const JOINED: &str = "orValue([]).map(e, e.?name.orValue('')).join(',')";
+    let lists = LISTS.iter().filter(|(kind, _)| *kind == row.name).flat_map(|(_, lists)| *lists);
+    let lists = lists.map(|list| format!("object.spec.?{}.{JOINED}", list.replace('/', ".?")));
+    let of_pod = format!("variables.containers.map(c, c.?env.{JOINED}).join(',')");
+    let all: Vec<_> = lists.chain([of_pod]).collect();
+    format!("[{}].join(',').split(',')", all.join(",\n"))
 }
 
 /// The fields that ask for something, as a list of texts.
@@ -158,7 +172,12 @@ fn asked(row: &Row) -> String {
         PRIVILEGES.iter().filter(|privilege| privilege.weight.needs_right() && privilege.of != Scope::Annotations);
     let of_pod = of_pod.map(|privilege| format!("{} ? 'podSpec.{}' : ''", asks(privilege), field(privilege)));
     let rows: Vec<_> = code.chain(of_pod).collect();
-    format!("[{}].filter(field, field != '')", rows.join(",\n"))
+    let known = VARIABLES.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    format!(
+        "[{}].filter(field, field != '') + \
+         variables.names.filter(n, n in [{known}] || n.startsWith('{FUNCTIONS}')).map(n, 'variable ' + n)",
+        rows.join(",\n")
+    )
 }
 
 #[cfg(test)]
@@ -199,6 +218,27 @@ mod tests {
             }
             for way in ["envFrom", "volumeMounts"] {
                 assert!(rule.contains(&format!("c.?{way}.orValue([]).size() > 0")), "{}: {way}", row.name);
+            }
+        }
+    }
+
+    /// A variable that an interpreter reads is a command by another way, in every spelling and in every container.
+    #[test]
+    fn ruling_05_every_variable_that_is_code_is_asked_for_wherever_it_stands() {
+        for row in ROWS {
+            let (rule, names) = (asked(row), names(row));
+            for name in VARIABLES {
+                assert!(rule.contains(&format!("'{name}'")), "{}: {name}", row.name);
+            }
+            assert!(rule.contains("n.startsWith('BASH_FUNC_')") && rule.contains("variables.names"), "{rule}");
+            assert!(names.contains("variables.containers.map(c, c.?env."), "{names}");
+            let (_, lists) = LISTS.iter().find(|(kind, _)| *kind == row.name).unwrap();
+            for list in *lists {
+                let path = list.replace('/', ".?");
+                assert!(names.contains(&format!("object.spec.?{path}.orValue([])")), "{}: {list}", row.name);
+                // A change of it is asked about, too.
+                let is_new = |member: &&str| path == **member || path.starts_with(&format!("{member}.?"));
+                assert!(row.runs.iter().any(is_new), "{}: {list}", row.name);
             }
         }
     }

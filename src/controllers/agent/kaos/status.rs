@@ -16,7 +16,7 @@ use crate::controllers::agent::status::{
 };
 use crate::controllers::agent::subject::Subject;
 use crate::controllers::agent::wanted::Standing;
-use crate::controllers::conditions::Condition;
+use crate::controllers::conditions::{self, Condition};
 use crate::controllers::references::{References, references};
 use crate::controllers::scaffold::plan::Op;
 use crate::domain::printable::cut;
@@ -52,7 +52,7 @@ pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     let mut wanted =
         vec![Condition::new(READY, judged.ready.phase == Phase::Ready, judged.ready.reason, judged.told())];
     if subject.seen.over.is_some() {
-        wanted.extend(judged.progress());
+        wanted.extend(judged.progress(None));
         return written(subject, verdict, (fields(subject, verdict, (look, &judged)), &wanted, &OVER));
     }
     wanted.extend(dependencies(look));
@@ -63,7 +63,7 @@ pub(super) fn update(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Vec<Op> {
     wanted.extend(ignored(look));
     wanted.extend(unfollowed(subject));
     wanted.extend(verdict.wanted.and_then(|wanted| takeover::condition(subject, wanted)));
-    wanted.extend(judged.progress());
+    wanted.extend(judged.progress(waits(subject, verdict)));
     // What is said of dependencies stays while it may be otherwise in a moment.
     let ours = if look.hold.is_some() { &OURS[..OURS.len() - 1] } else { &OURS[..] };
     written(subject, verdict, (fields(subject, verdict, (look, &judged)), &wanted, ours))
@@ -95,8 +95,9 @@ impl Judged {
         }
     }
 
-    fn progress(&self) -> Option<Condition> {
-        match &self.trouble {
+    /// How it goes on; `turn`: that a rollout of it waits.
+    fn progress(&self, turn: Option<Condition>) -> Vec<Condition> {
+        let of_pods = match &self.trouble {
             Some((reason, text, true)) => Some(Condition::new(STALLED, true, *reason, text.clone())),
             Some((reason, text, false)) => Some(Condition::new(RECONCILING, true, *reason, text.clone())),
             None if self.rolls => {
@@ -104,8 +105,33 @@ impl Judged {
                 Some(Condition::new(RECONCILING, true, Reason::DeploymentNotReady, text))
             }
             None => progress(&self.ready),
+        };
+        match (of_pods, turn) {
+            // What is to come may be what mends it.
+            (Some(of_pods), Some(turn)) if of_pods.type_ == STALLED => vec![of_pods, turn],
+            (of_pods, turn) => turn.or(of_pods).into_iter().collect(),
         }
     }
+}
+
+/// That its Deployment waits for its turn. The words are the same for as long as it does, whoever rolls or fails meanwhile, and no Event goes
+/// with them: a change for all is one write more for each object that waits.
+fn waits(subject: &Subject<'_>, verdict: &Verdict<'_>) -> Option<Condition> {
+    if !verdict.waits {
+        return None;
+    }
+    // A moment after a start it is not known who rolls: what was said before stays, and nobody says it who may roll at once.
+    let list = subject.seen.status.get("conditions").unwrap_or(&Value::Null);
+    let reason = conditions::stored(list, RECONCILING).and_then(|one| one.get("reason")?.as_str());
+    if !subject.cx.memory.surveyed && reason != Some(Reason::RolloutPending.code()) {
+        return None;
+    }
+    let text = format!(
+        "Deployment {} waits for its turn: a change that concerns many objects rolls five of them at a time, or a tenth, and no more once two did \
+         not become ready in time. Look at those: drawbridge status -A. A change of this object itself does not wait",
+        subject.made.name
+    );
+    Some(Condition::new(RECONCILING, true, Reason::RolloutPending, text))
 }
 
 /// Of an object of which nothing is read: what runs is as ready as it is, and why nothing follows the object is said beside it.
@@ -142,6 +168,14 @@ fn judged(subject: &Subject<'_>, verdict: &Verdict<'_>, look: &Look) -> Judged {
         (Some((rollout, own)), _) => rolled(rollout, own),
         (None, Some((reason, message))) if verdict.claims.deployment == Claim::Absent => {
             Judged::plain("Waiting", Phase::Pending, *reason, message.clone())
+        }
+        (None, _) if verdict.claims.deployment == Claim::Leaving => {
+            let text = format!(
+                "Deployment {} of before is being deleted, and another one is made once it is gone. If it stays: kubectl -n {} get deployment {} -o yaml \
+                 shows its finalizers",
+                subject.made.name, subject.made.namespace, subject.made.name
+            );
+            Judged::plain("Pending", Phase::Pending, Reason::DeploymentNotReady, text)
         }
         _ => Judged::plain(
             "Pending",

@@ -14,6 +14,7 @@ mod cases;
 mod first;
 mod samples;
 mod takeover;
+mod turns;
 
 const ROWS: [&dyn Rowed; 3] = [&MODEL_API_ROW, &MCP_SERVER_ROW, &AGENT_ROW];
 const IMAGES: &str = "  kaosAgent: agent:1\n  kaosLitellm: litellm:1\n  kaosOllama: ollama:1\n  kaosPython: python:1\n";

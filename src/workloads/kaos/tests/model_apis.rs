@@ -221,6 +221,9 @@ fn ruling_13_a_proxy_starts_and_is_said_to_be_open_unless_it_has_a_master_key() 
         (text("general_settings: {other: 1}"), Some("true"), Some(true)),
         (text("- no mapping"), Some("true"), Some(true)),
         (with("LITELLM_MASTER_KEY", "sk-1"), None, Some(false)),
+        // Nobody can be asked for an empty one.
+        (with("LITELLM_MASTER_KEY", ""), Some("true"), Some(true)),
+        (text("general_settings: {master_key: ''}"), Some("true"), Some(true)),
         (with(OPEN, "false"), Some("false"), Some(true)),
         (proxy(written(Configuration::Secret(key("s", "k")))), Some("true"), None),
     ] {

@@ -76,7 +76,8 @@ async fn ruling_05_code_and_powers_are_taken_from_people_who_could_run_them_them
     let exec = json!({"exec": {"command": ["sh", "-c", "x"]}});
     let filled = json!({"envFrom": [{"configMapRef": {"name": "mine"}}]});
     let mounted = json!({"volumeMounts": [{"name": "mine", "mountPath": "/app/main.py", "subPath": "main.py"}]});
-    let bucket = json!([{"name": "LITELLM_CONFIG_BUCKET_NAME", "value": "mine"}]);
+    let env = |name: &str| json!([{"name": "A", "value": "1"}, {"name": name, "value": "x"}]);
+    let bucket = env("LITELLM_CONFIG_BUCKET_NAME");
     for (policy, powerful) in [
         (agents, agent(json!({"container": {"command": ["x"]}}))),
         (agents, agent(json!({"container": {"args": ["x"]}}))),
@@ -106,6 +107,12 @@ async fn ruling_05_code_and_powers_are_taken_from_people_who_could_run_them_them
         (apis, model(json!({"container": {"env": bucket}}))),
         (apis, model(json!({"serverConfig": {"env": bucket}}))),
         (apis, model(container("model-api", &json!({"env": bucket})))),
+        // A loader, a shell or an interpreter is told by a variable what to run before any program of the image.
+        (agents, agent(json!({"container": {"env": env("PYTHONPATH")}}))),
+        (agents, agent(json!({"config": {"env": env("BASH_ENV")}}))),
+        (apis, model(json!({"serverConfig": {"env": env("LD_PRELOAD")}}))),
+        (servers, python(container("mcp-server", &json!({"env": env("NODE_OPTIONS")})))),
+        (servers, python(json!({"container": {"env": env("BASH_FUNC_ls%%")}}))),
     ] {
         people::refused_by(policy, people::tried(&plain, &powerful).await?).with_context(|| powerful.to_string())?;
         people::tried(&runs, &powerful).await?.with_context(|| powerful.to_string())?;
@@ -119,6 +126,7 @@ async fn ruling_05_code_and_powers_are_taken_from_people_who_could_run_them_them
         proxy(json!({"models": ["a"]})),
         proxy(json!({"apiBase": "http://b"})),
         model(json!({"container": {"env": [{"name": "LITELLM_LOG", "value": "DEBUG"}]}})),
+        agent(json!({"container": {"env": env("PYTHONUNBUFFERED")}, "config": {"env": env("NODE_ENV")}})),
         tools(json!({"runtime": "kubernetes"})),
     ] {
         people::tried(&plain, &harmless).await?.with_context(|| harmless.to_string())?;
