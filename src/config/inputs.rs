@@ -12,9 +12,6 @@ use super::namesakes::Named;
 use super::view::{JobOwner, Ownership};
 use crate::domain::quarantine::Quarantine;
 
-/// The key that stands alone in the data of one that is larger than is read, where nobody has its text: no key of a ConfigMap has a slash.
-const TOO_LARGE: &str = "/";
-
 /// One ConfigMap of an agent namespace that configuration may depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigMapInput {
@@ -26,16 +23,18 @@ pub struct ConfigMapInput {
     pub created: Box<str>,
     /// `data`, as stored, joined by what counts of `binaryData` ([`Binary::entries`](crate::store::decode::wire::binary::Binary::entries)).
     pub data: BTreeMap<String, String>,
+    /// It is larger than [`TEXT`], and nobody has its text: that `data` is empty says nothing of what it holds.
+    pub is_without_text: bool,
 }
 
 impl ConfigMapInput {
     /// One that is larger than [`TEXT`], and of which nobody knows what it said before.
     #[must_use]
     pub fn too_large() -> Self {
-        Self { data: BTreeMap::from([(TOO_LARGE.to_owned(), String::new())]), ..Self::default() }
+        Self { is_without_text: true, ..Self::default() }
     }
 
-    /// Its keys and values, in bytes.
+    /// Its keys and values, in bytes, as far as somebody has them.
     #[must_use]
     pub fn size(&self) -> usize {
         self.data.iter().map(|(key, value)| key.len() + value.len()).sum()
@@ -44,7 +43,7 @@ impl ConfigMapInput {
     /// It is larger than [`TEXT`]: nothing of it is read.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
-        self.data.contains_key(TOO_LARGE) || self.size() > TEXT
+        self.is_without_text || self.size() > TEXT
     }
 }
 
@@ -70,4 +69,26 @@ pub struct NamespaceInputs {
     pub agent_cards: BTreeMap<Arc<str>, AgentCardInput>,
     /// Agents of every group, ModelAPIs and MCPServers, by name.
     pub named: Named,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::bounds::Bound;
+    use crate::config::content::digest;
+    use crate::config::reading;
+
+    #[test]
+    fn one_whose_text_nobody_has_is_over_the_bound_and_is_no_other_one() {
+        let unknown = ConfigMapInput::too_large();
+        assert!(unknown.is_too_large() && unknown.data.is_empty(), "nothing stands there that it does not hold");
+        assert_eq!(unknown, ConfigMapInput::too_large());
+        assert_ne!(unknown, ConfigMapInput::default(), "it is not an empty one");
+        for name in ["authbridge-config", "authbridge-runtime-config"] {
+            let known = reading::known(&BTreeMap::from([(name.to_owned(), unknown.clone())]));
+            let known = &known[name];
+            assert_eq!((known.over, known.read.is_some()), (Some(Bound::Size), false), "{name}");
+            assert_ne!(&*known.digest, digest(&BTreeMap::new()), "{name}: what it holds is not known to be nothing");
+        }
+    }
 }

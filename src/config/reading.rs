@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::bounds::{Bound, Limits, Sort};
+use super::bounds::{Bound, Limits, Sort, TEXT};
 use super::content::digest;
 use super::inputs::ConfigMapInput;
 use super::namespace::{self, Good};
@@ -176,7 +176,8 @@ fn heap(value: &Value) -> usize {
 /// Which ConfigMaps of one namespace are over a bound, oldest first: those that are not read have none.
 fn over<'a>(by_age: &'a [(&'a String, &'a ConfigMapInput)]) -> impl Iterator<Item = Option<Bound>> {
     let counted = |(name, one): &(&'a String, &'a ConfigMapInput)| {
-        is_read(name, one.is_defaults, one.kept).then(|| (sort(name, one.is_defaults), one.size()))
+        let size = if one.is_without_text { TEXT + 1 } else { one.size() };
+        is_read(name, one.is_defaults, one.kept).then(|| (sort(name, one.is_defaults), size))
     };
     Limits::AGENT.over(by_age.iter().map(counted))
 }
@@ -189,7 +190,8 @@ pub fn known(config_maps: &BTreeMap<String, ConfigMapInput>) -> BTreeMap<Arc<str
     by_age.sort_by(|(a, one), (b, other)| (&one.created, a).cmp(&(&other.created, b)));
     let one = |((name, one), over): (&(&String, &ConfigMapInput), Option<Bound>)| {
         let read = over.is_none().then(|| Arc::new(read(name, (one.is_defaults, one.kept), &one.data)));
-        let digest = digest(&one.data).into();
+        // Of one without text not even that is known.
+        let digest: Arc<str> = if one.is_without_text { Arc::default() } else { digest(&one.data).into() };
         (Arc::from(name.as_str()), Known { is_defaults: one.is_defaults, kept: one.kept, digest, read, over })
     };
     by_age.iter().zip(over(&by_age)).map(one).collect()

@@ -118,9 +118,10 @@ impl TrustBundle {
         if text.len() > limits::BUNDLE_BYTES {
             return Err(BundleFault::TooLarge { bytes: text.len() });
         }
-        let pem = std::str::from_utf8(text).ok().filter(|text| text.contains(BEGIN));
-        if let Some(pem) = pem {
-            let (certificates, skipped) = pem_certificates(pem)?;
+        // Certificates are ASCII; what people write between them need not even be UTF-8.
+        let pem = String::from_utf8_lossy(text);
+        if pem.contains(BEGIN) {
+            let (certificates, skipped) = pem_certificates(&pem)?;
             let mut bundle = Self { domains: BTreeMap::new(), format: BundleFormat::Pem, skipped };
             bundle.add(certificates, configured)?;
             return Ok(bundle);

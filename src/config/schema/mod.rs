@@ -6,6 +6,7 @@
 //! here consumes is accepted and warned about. A key is one row of [`keys`]; its row says what it changes, so no
 //! accepted key can be without effect unnoticed.
 
+mod alone;
 mod builds;
 mod cards;
 mod kaos;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::builds::Distribution;
 use super::keys::{Effect, key};
-use super::{Fault, SchemaError, Settings, Walked, overrides, walk};
+use super::{Fault, SchemaError, Settings, Walked, alone, overrides, walk};
 use crate::api::yaml;
 use crate::config::bounds::Bound;
 use crate::config::builds::Settings as BuildSettings;
@@ -185,6 +185,10 @@ impl Platform {
                 reason: Reason::KeyWithoutEffect,
                 text: format!("{file}:{line}: {} has no effect: {}", key.path, key.help),
             })
+            .chain(alone::alone(&settings).into_iter().map(|fault| Notice {
+                reason: Reason::KeyWithoutEffect,
+                text: format!("{file}:{}: {} has no effect: {}", fault.line, fault.field, fault.message),
+            }))
             .chain(left_out.into_iter().map(|fault| Notice {
                 reason: Reason::TraceEndpointInvalid,
                 text: format!("{file}:{}: {}: {}; it is left out", fault.line, fault.field, fault.message),
@@ -304,7 +308,8 @@ impl Platform {
     /// than the one that is read says nothing, and a notice tells so.
     #[must_use]
     pub fn with_runtime_template(mut self, template: Option<&ConfigMapInput>, last: Option<&Platform>) -> Self {
-        let Some(template) = template.filter(|template| !template.data.is_empty()) else {
+        let says = |template: &&ConfigMapInput| template.is_too_large() || !template.data.is_empty();
+        let Some(template) = template.filter(says) else {
             return self;
         };
         let of_template = own(CONFIG_MAP_RUNTIME);
@@ -342,19 +347,25 @@ impl Platform {
     }
 
     /// This configuration over the ConfigMaps of the operator's own namespace: `authbridge-runtime-config` as in
-    /// [`Platform::with_runtime_template`], the others as templates of what is made for agent namespaces. One that is too large changes nothing: what
-    /// `last` knew of it serves.
+    /// [`Platform::with_runtime_template`], the others as templates of what is made for agent namespaces. One that is too large, or has nothing but
+    /// `binaryData`, changes nothing: what `last` knew of it serves.
     #[must_use]
     pub fn with_templates(mut self, own: &BTreeMap<String, ConfigMapInput>, last: Option<&Platform>) -> Self {
         self.templates.clear();
         for name in NAMESPACE_CONFIG_MAPS {
             let Some(template) = own.get(name) else { continue };
+            let before = last.and_then(|last| last.templates.get(name)).cloned();
+            let texts = reading::texts(&template.data);
             let content = if template.is_too_large() {
-                let before = last.and_then(|last| last.templates.get(name)).cloned();
                 self.too_large(name, before.is_some());
                 before
+            } else if texts.is_empty() && !template.data.is_empty() {
+                // Somebody who has looked before, and found none, knows that it said nothing.
+                let said_nothing = last.is_some_and(|last| !last.unread.contains(name));
+                self.in_binary_data(name, before.is_some(), said_nothing);
+                before
             } else {
-                Some(Content::of(reading::texts(&template.data)))
+                Some(Content::of(texts))
             };
             self.templates.extend(content.map(|content| (name, content)));
         }
@@ -371,6 +382,25 @@ impl Platform {
         let text = format!("{} {}; {instead}; make it smaller, or delete what is not needed", own(name), Bound::Size);
         self.notice(Reason::ConfigOverBound, text);
         if !is_known {
+            self.mark_unread(name);
+        }
+    }
+
+    /// A ConfigMap of the operator's namespace has no key but those of `binaryData`, of which nothing is copied; whether what it said before is known,
+    /// and if not, whether it said nothing.
+    fn in_binary_data(&mut self, name: &'static str, is_known: bool, said_nothing: bool) {
+        let instead = match (is_known, said_nothing) {
+            (true, _) => "its last good content is used",
+            (false, true) => "nothing of it is used",
+            (false, false) => "what it said before is not known, so workloads that run stay as they are",
+        };
+        let text = format!(
+            "{} has its keys in binaryData, which is not read (kubectl puts a file there that is no UTF-8 text); {instead}; save the file as \
+             UTF-8 and make the ConfigMap from it anew",
+            own(name)
+        );
+        self.notice(Reason::NamespaceConfigUnreadable, text);
+        if !is_known && !said_nothing {
             self.mark_unread(name);
         }
     }

@@ -1,7 +1,7 @@
 //! Values of the keys below `cards` that say what agents reach: JSON in, typed value or a sentence out.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::Value;
 
@@ -112,19 +112,33 @@ fn labels(value: &Value) -> Read<BTreeMap<String, String>> {
     })
 }
 
-/// A block as NetworkPolicies take it: one of IPv4 that is written within IPv6 is refused there.
+/// A block as NetworkPolicies take it: one of IPv4 that is written within IPv6 is refused there, and from API server 1.36 on one that is written
+/// with an address in its midst.
 fn block(value: &Value) -> Read<PeerWhom> {
     let text = read::word(value)?;
     let parsed = text.split_once('/').and_then(|(address, length)| {
         let (address, length) = (address.parse::<IpAddr>().ok()?, length.parse::<u8>().ok()?);
         let most = if address.is_ipv4() { 32 } else { 128 };
         (length <= most).then_some(())?;
-        match address.to_canonical() {
-            canonical if canonical.is_ipv4() == address.is_ipv4() => Some(format!("{address}/{length}")),
-            canonical => Some(format!("{canonical}/{}", length.checked_sub(96)?)),
-        }
+        let canonical = address.to_canonical();
+        let length = if canonical.is_ipv4() == address.is_ipv4() { length } else { length.checked_sub(96)? };
+        Some(format!("{}/{length}", first_of(canonical, length.into())))
     });
     parsed.map(PeerWhom::Block).ok_or_else(|| format!("{text:?} is not a block of addresses such as 10.0.0.0/8").into())
+}
+
+/// The first address of the block of that length in which `address` is.
+fn first_of(address: IpAddr, length: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - length).unwrap_or_default();
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or_default();
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
 }
 
 fn ports(value: &Value) -> Read<Vec<u16>> {
@@ -159,9 +173,19 @@ mod tests {
         );
         let pods = read(json!({"namespace": "ingress", "podLabels": {"app": "gateway"}, "ports": [8080]})).unwrap();
         assert_eq!(pods.ports, [8080]);
-        for (written, wanted) in
-            [("::ffff:10.0.0.0/104", "10.0.0.0/8"), ("10.1.0.0/16", "10.1.0.0/16"), ("fd00::/8", "fd00::/8")]
-        {
+        for (written, wanted) in [
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("10.1.0.0/16", "10.1.0.0/16"),
+            ("fd00::/8", "fd00::/8"),
+            ("10.1.2.3/16", "10.1.0.0/16"),
+            ("10.1.2.3/32", "10.1.2.3/32"),
+            ("192.168.7.9/31", "192.168.7.8/31"),
+            ("1.2.3.4/0", "0.0.0.0/0"),
+            ("::ffff:10.1.2.3/112", "10.1.0.0/16"),
+            ("FD00:0:0:1::9/64", "fd00:0:0:1::/64"),
+            ("fd00::9/128", "fd00::9/128"),
+            ("fd00::9/0", "::/0"),
+        ] {
             assert_eq!(read(json!({"cidr": written})).unwrap().whom, PeerWhom::Block(wanted.into()));
         }
         for wrong in [

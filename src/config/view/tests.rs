@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::{NamespaceView, PodSecurity, namespace_view};
 use crate::config::bounds::TEXT;
 use crate::config::defaults::config_map_data;
@@ -10,6 +12,7 @@ use crate::config::inputs::{ConfigMapInput, NamespaceInputs};
 use crate::config::schema::Platform;
 use crate::domain::keys::NAMESPACE_CONFIG_MAPS;
 use crate::domain::reason::Reason;
+use crate::store::decode::wire::binary::Binary;
 
 fn with_data(name: &str, data: &[(&str, &str)]) -> NamespaceInputs {
     let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -115,6 +118,40 @@ fn what_was_made_from_a_template_that_has_become_too_large_counts_as_it_is() {
     let platform = Platform::built_in().with_templates(&environment, None);
     let view = namespace_view(&platform, "team1", &NamespaceInputs::default(), None);
     assert!(view.authbridge_config.is_some_and(|data| !data.is_empty()) && view.resolved.unread);
+}
+
+/// kubectl puts a file there that is no UTF-8 text. Copied, it would be an empty ConfigMap in every namespace, with which no sidecar starts.
+#[test]
+fn a_template_whose_file_is_in_binary_data_changes_nothing_and_is_told() {
+    let data = Binary::of(Some(&json!({"envoy.yaml": "//4="}))).entries().collect();
+    let unreadable =
+        BTreeMap::from([("envoy-config".to_owned(), ConfigMapInput { data, ..ConfigMapInput::default() })]);
+    let good = with_data("envoy-config", &[("envoy.yaml", "mine")]);
+    let mut copy = good.clone();
+    copy.config_maps.get_mut("envoy-config").unwrap().kept = true;
+    let view = |platform: &Platform| namespace_view(platform, "team1", &copy, None);
+    let (built_in, before) = (Platform::built_in(), Platform::built_in().with_templates(&good.config_maps, None));
+    let first = Platform::built_in().with_templates(&unreadable, None);
+    for (last, serves, instead, unread) in [
+        (None, &before, "what it said before is not known", true),
+        (Some(&first), &before, "what it said before is not known", true),
+        (Some(&before), &before, "its last good content is used", false),
+        (Some(&built_in), &built_in, "nothing of it is used", false),
+    ] {
+        let platform = Platform::built_in().with_templates(&unreadable, last);
+        let after = view(&platform);
+        assert_eq!(after.mounted, view(serves).mounted, "{instead}");
+        assert_eq!(after.resolved.unread, unread, "{instead}");
+        let told: Vec<_> = after.resolved.notices.iter().map(|notice| (notice.reason, &*notice.text)).collect();
+        assert!(told.len() == 1 && told[0].0 == Reason::NamespaceConfigUnreadable, "{told:?}");
+        let place = "ConfigMap envoy-config of the operator's namespace has its keys in binaryData";
+        assert!(told[0].1.starts_with(place) && told[0].1.contains(instead), "{told:?}");
+        let again = Platform::built_in().with_templates(&good.config_maps, Some(&platform));
+        assert_eq!(view(&again), view(&before), "repaired");
+    }
+    // An empty one says that there is to be nothing.
+    let empty = Platform::built_in().with_templates(&with_data("envoy-config", &[]).config_maps, Some(&before));
+    assert!(empty.resolved().notices.is_empty());
 }
 
 #[test]

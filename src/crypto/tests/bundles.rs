@@ -26,6 +26,19 @@ fn case_106_pem_blocks_that_are_no_certificate_are_counted() {
     assert_eq!((read.len(), read.skipped()), (1, 3));
 }
 
+/// A note of an editor that knows one language only.
+#[test]
+fn words_between_pem_blocks_may_be_in_any_encoding() {
+    let kat = Kat::read();
+    let pem = format!("-----BEGIN CERTIFICATE-----\r\n{}\r\n-----END CERTIFICATE-----\r\n", kat.text("ca"));
+    for note in [&b"# D\xf6rte\n"[..], b"\xef\xbb\xbf", b"\xff\xfe\n", b""] {
+        let text = [note, pem.as_bytes(), note].concat();
+        assert_eq!(TrustBundle::read(&text, None), Ok(kat.bundle()), "{note:?}");
+    }
+    let fault = TrustBundle::read(b"{\"keys\": \xf6}", None).unwrap_err();
+    assert_eq!(fault.as_str(), "invalid_json", "of JSON every byte counts");
+}
+
 #[test]
 fn case_110_a_bundle_counts_until_its_maximum_age_from_when_it_was_last_readable() {
     let (kat, policy) = (Kat::read(), Policy::default());

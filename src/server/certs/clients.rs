@@ -27,7 +27,7 @@ use super::context::{self, Context};
 use super::expiry::Announcements;
 use super::metrics::Part;
 use super::pair::words;
-use super::polled::{POLL, Polled};
+use super::polled::{self, POLL, Polled};
 use super::root::{Millis, Root};
 use crate::server::shutdown::{Phase, Shutdown};
 
@@ -189,7 +189,7 @@ impl ClientAuthorities {
     ) -> Result<ClientAuthorities, ClientAuthoritiesError> {
         context.metrics.read();
         let read = || {
-            let pem = std::fs::read(path).map_err(|error| AuthoritiesError::Read(error.to_string()))?;
+            let pem = polled::read(path).map_err(|error| AuthoritiesError::Read(error.to_string()))?;
             Ok((Authorities::read(&pem)?, pem))
         };
         let (authorities, pem) =
@@ -219,7 +219,7 @@ impl ClientAuthorities {
                 () = &mut closing => return,
                 _ = poll.tick() => {}
             }
-            let reading = tokio::fs::read(&self.path).await;
+            let reading = polled::read_aside(&self.path).await;
             let reading = reading.map_err(|error| AuthoritiesError::Read(error.to_string()).to_string());
             self.take(reading, self.context.now());
         }

@@ -22,7 +22,7 @@ use super::context::{self, Context};
 use super::expiry::Announcements;
 use super::metrics::Part;
 use super::pair::{Pair, PairError};
-use super::polled::{POLL, Polled};
+use super::polled::{self, POLL, Polled};
 use super::resolver::Resolver;
 use super::root::Millis;
 use crate::server::shutdown::{Phase, Shutdown};
@@ -93,7 +93,7 @@ impl Files {
     ) -> Result<Files, FilesError> {
         let (certificate, key) = (directory.join(names.0), directory.join(names.1));
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| FilesError::Read { path: path.display().to_string(), error })
+            polled::read(path).map_err(|error| FilesError::Read { path: path.display().to_string(), error })
         };
         context.metrics.read();
         let reading = Reading { certificate: read(&certificate)?, key: read(&key)? };
@@ -228,7 +228,7 @@ impl Files {
 
 async fn read(certificate: &Path, key: &Path) -> Result<Reading, String> {
     let one = async |path: &Path| {
-        tokio::fs::read(path).await.map_err(|error| format!("{} cannot be read: {error}", path.display()))
+        polled::read_aside(path).await.map_err(|error| format!("{} cannot be read: {error}", path.display()))
     };
     Ok(Reading { certificate: one(certificate).await?, key: one(key).await? })
 }

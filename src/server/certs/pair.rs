@@ -1,20 +1,22 @@
 //! A certificate chain and its private key, ready to be served.
 //!
 //! In: PEM bytes from a file or a Secret. Out: [`Pair`], or a [`PairError`] that says which of the two is wrong, or why
-//! it would serve callers worse than what they get now. Promises: the key belongs to the first certificate, every section of
+//! it would serve callers worse than what they get now, or not at all. Promises: the key belongs to the first certificate, every section of
 //! the PEM was complete, chains of several certificates are kept in order. Nothing of the key is ever printed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustls::client::verify_server_name;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::pki_types::pem::{self, PemObject as _};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
-use rustls::{Error as TlsError, InconsistentKeys};
+use rustls::{CertificateError, Error as TlsError, InconsistentKeys, RootCertStore};
+use x509_parser::public_key::PublicKey;
 
-use super::root::{Fingerprint, Millis, Root};
+use super::root::{Fingerprint, Millis, Root, RootCertificate};
 
 /// Why a pair cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +62,16 @@ pub enum PairError {
     /// The certificate is for other names than the one that callers ask for.
     #[error("the certificate is not valid for {0}, the name under which the API server calls (subjectAltName)")]
     Name(String),
+    /// The certificate is for clients, for code, or for whatever else, and nothing is served or what is for servers.
+    #[error("the certificate is not for servers: its extendedKeyUsage lacks serverAuth, so the API server refuses it")]
+    Purpose,
+    /// None of the authorities that callers are told to trust signed the certificate.
+    #[error(
+        "tls.crt is not signed by a certificate of ca.crt, so the API server, which is told to trust ca.crt, refuses it; put its \
+         authority into ca.crt, and what stands between the two into tls.crt; or leave ca.crt out, and keep caBundle of both webhook \
+         configurations yourself"
+    )]
+    Foreign,
 }
 
 /// The longest name of a section that is repeated, in characters: longer than any that is in use.
@@ -141,6 +153,9 @@ impl Pair {
     /// callers ask, as far as they are known.
     pub(super) fn unfit(&self, served: Option<&Pair>, names: &BTreeSet<String>, now: Millis) -> Option<PairError> {
         let leaf = served.map(|served| served.leaf);
+        if !self.is_for_servers() && served.is_none_or(Pair::is_for_servers) {
+            return Some(PairError::Purpose);
+        }
         if self.leaf.expired(now) && leaf.is_none_or(|leaf| !leaf.expired(now)) {
             return Some(PairError::Expired);
         }
@@ -161,6 +176,47 @@ impl Pair {
         let parsed = self.certified.cert.first().and_then(|first| ParsedCertificate::try_from(first).ok());
         let (Some(certificate), Ok(name)) = (parsed, ServerName::try_from(name)) else { return true };
         verify_server_name(&certificate, &name).is_ok()
+    }
+
+    /// Whether the certificate may be a server's, by its extended key usage; also where it cannot be told.
+    fn is_for_servers(&self) -> bool {
+        let Some(first) = self.certified.cert.first() else { return true };
+        let Ok((_, certificate)) = x509_parser::parse_x509_certificate(first) else { return true };
+        let usage = certificate.extended_key_usage().ok().flatten();
+        usage.is_none_or(|usage| usage.value.server_auth || usage.value.any)
+    }
+
+    /// Whether the certificate is signed by one of `roots`, by way of the rest of the chain; also where there are none, and where it cannot be
+    /// told: only what is sure to be refused is refused here. Whether everybody is valid now is another question, so that the moment in the middle
+    /// of the certificate's life is taken.
+    pub(super) fn is_vouched_for(&self, roots: &[RootCertificate]) -> bool {
+        let Some((first, others)) = self.certified.cert.split_first() else { return true };
+        // One that is trusted itself needs nobody, whatever it may do besides.
+        if roots.is_empty() || roots.iter().any(|root| root.der == *first) {
+            return true;
+        }
+        let mut anchors = RootCertStore::empty();
+        let are_known = roots.iter().all(|root| anchors.add(root.der.clone()).is_ok())
+            && roots.iter().map(|root| &root.der).chain(others).all(|issuer| is_checkable(issuer));
+        let (Ok(certificate), true) = (ParsedCertificate::try_from(first), are_known) else { return true };
+        let middle = self.leaf.not_before + (self.leaf.not_after - self.leaf.not_before) / 2;
+        let at = UnixTime::since_unix_epoch(Duration::from_millis(u64::try_from(middle).unwrap_or_default()));
+        let algorithms = rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms.all;
+        let verified = verify_server_cert_signed_by_trust_anchor(&certificate, &anchors, others, at, algorithms);
+        !matches!(
+            verified,
+            Err(TlsError::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature))
+        )
+    }
+}
+
+/// Whether what that certificate signs can be checked here. RSA of a length that is not checked looks like a wrong signature.
+fn is_checkable(issuer: &[u8]) -> bool {
+    let Ok((_, issuer)) = x509_parser::parse_x509_certificate(issuer) else { return false };
+    let key = issuer.public_key().parsed();
+    match key {
+        Ok(PublicKey::RSA(key)) => (2048..=8192).contains(&key.key_size()),
+        key => key.is_ok(),
     }
 }
 

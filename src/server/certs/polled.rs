@@ -1,12 +1,36 @@
 //! Files that are read again and again: when a changed content is to be taken seriously.
 //!
 //! In: readings. Out: each new content once, when two readings in a row agree, so that a writer who is not atomic is not
-//! caught half-way. Polled, because the kubelet replaces a symlink above the files, which a watch on them does not see.
+//! caught half-way. Polled, because the kubelet replaces a symlink above the files, which a watch on them does not see. Promise: of a file
+//! nothing is read beyond [`LARGEST`], so that a wrong one is refused as any other, and takes no process along.
 
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::time::Duration;
 
 /// How often files are read.
 pub(super) const POLL: Duration = Duration::from_millis(100);
+/// The largest file that is read, in bytes: what is mounted of a Secret or ConfigMap is no larger.
+pub(super) const LARGEST: usize = 1 << 20;
+
+/// The content of a file.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(path)?.take(LARGEST as u64 + 1).read_to_end(&mut content)?;
+    if content.len() > LARGEST {
+        let message = format!("it has more than the {LARGEST} bytes that are read");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(content)
+}
+
+/// The same, while others go on.
+pub(super) async fn read_aside(path: &Path) -> io::Result<Vec<u8>> {
+    let path = path.to_owned();
+    let content = tokio::task::spawn_blocking(move || read(&path)).await;
+    content.unwrap_or_else(|ended| Err(io::Error::other(ended)))
+}
 
 /// One content, followed.
 pub(super) struct Polled<T> {
@@ -75,5 +99,24 @@ mod tests {
         assert_eq!(polled.settled(Ok(3)), Some(Ok(3)));
         polled.accept(3);
         assert_eq!(polled.settled(Ok(3)), None);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_up_to_its_bound_and_a_larger_one_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tls.crt");
+        for (bytes, is_read) in [(0, true), (LARGEST, true), (LARGEST + 1, false)] {
+            std::fs::write(&path, vec![b' '; bytes]).unwrap();
+            for read in [read(&path), read_aside(&path).await] {
+                match read {
+                    Ok(content) => assert!(is_read && content.len() == bytes),
+                    Err(error) => assert!(!is_read && error.to_string().contains("1048576 bytes"), "{error}"),
+                }
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read_aside(&path).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        // A file without an end, as a link to the wrong place gives it.
+        assert!(read(Path::new("/dev/zero")).is_err());
     }
 }

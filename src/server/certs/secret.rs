@@ -4,8 +4,9 @@
 //! asks cert-manager's injector to publish (annotation `cert-manager.io/inject-ca-from`). Promises: a new pair with a
 //! new `ca.crt` is served once every bundle holds that and it is valid, or when the old pair has expired; a Secret that is deleted,
 //! incomplete or unusable changes nothing but a log line and a counter. Unusable is also a pair that nobody would accept
-//! (`Pair::unfit`): one that is not valid yet or no longer, or is not for the name under which the configurations' entries
-//! call; the last good one is served on, and where there was none nothing is served. Without a certificate in `ca.crt` nothing is
+//! (`Pair::unfit`): one that is not valid yet or no longer, is for no server, or is not for the name under which the configurations' entries
+//! call, and one that no certificate of `ca.crt` signed, of which that is not published either;
+//! the last good one is served on, and where there was none nothing is served. Without a certificate in `ca.crt` nothing is
 //! published, a new pair is served at once, and it is said once that others keep `caBundle`: readiness does not wait
 //! for what nobody here can know.
 
@@ -70,6 +71,11 @@ impl Provided {
 
     fn fingerprints(&self) -> Vec<Fingerprint> {
         self.roots.iter().map(|certificate| certificate.root.fingerprint).collect()
+    }
+
+    /// Whether callers see the same of both; a certificate has one key.
+    fn is_same(&self, other: &Provided) -> bool {
+        self.roots == other.roots && self.pair.certified.cert == other.pair.certified.cert
     }
 }
 
@@ -154,10 +160,19 @@ impl CertManagerSecret {
                         "ca.crt in the Secret has a section that cannot be read; it is left out, and the others are used"
                     );
                 }
-                (self.candidate, self.told) = (Some(provided), None);
+                self.take(provided);
             }
             Err(error) => self.refuse(&error.to_string()),
         }
+    }
+
+    /// Takes what the Secret holds for what is to be served, unless it is that already: a label may have changed, or a list told of it again.
+    fn take(&mut self, provided: Provided) {
+        if !provided.pair.is_vouched_for(&provided.roots) {
+            return self.refuse(&PairError::Foreign.to_string());
+        }
+        let is_served = self.served.as_ref().is_some_and(|served| served.is_same(&provided));
+        (self.candidate, self.told) = ((!is_served).then_some(provided), None);
     }
 
     /// Says that what the Secret holds is not used.

@@ -1,8 +1,8 @@
 //! Trust bundles as text: PEM sections, one certificate in each.
 //!
-//! In: bytes that anybody may have written, and nothing else. Out: every certificate that can be read, and where those are that
-//! cannot. Promise: a section that is damaged takes no other one along, whatever is wrong with it: not its neighbour whose
-//! beginning it swallowed, and not the rest.
+//! In: bytes that anybody may have written, and nothing else. Out: every certificate that can be read, and where the first of those are that
+//! cannot. Promises: a section that is damaged takes no other one along, whatever is wrong with it: not its neighbour whose
+//! beginning it swallowed, and not the rest; the time is that of the bytes, however many sections they are.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,13 +17,15 @@ use super::root::RootCertificate;
 
 /// How every section begins; no other part of one can hold this.
 const BEGIN: &[u8] = b"-----BEGIN ";
+/// Damaged sections that are told of: whoever made thousands of them knows by these what is wrong.
+const TOLD: usize = 16;
 
 /// What a bundle holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustBundle {
     /// The certificates, in order, each once.
     pub certificates: Vec<RootCertificate>,
-    /// The sections that were left out, in order.
+    /// The sections that were left out, in order; of more than 16 the first.
     pub damaged: Vec<Damaged>,
 }
 
@@ -60,6 +62,7 @@ pub fn read_bundle(pem: &[u8]) -> TrustBundle {
         match read {
             Ok(certificate) if known.insert(certificate.root.fingerprint) => bundle.certificates.push(certificate),
             Ok(_) => {}
+            Err(_) if bundle.damaged.len() == TOLD => {}
             Err(why) => {
                 let line = pem[..begin].iter().filter(|byte| **byte == b'\n').count() + 1;
                 bundle.damaged.push(Damaged { section: index + 1, line, why });
@@ -146,5 +149,16 @@ mod tests {
         for nothing in ["", "no PEM at all", "----"] {
             assert_eq!(read_bundle(nothing.as_bytes()), TrustBundle::default());
         }
+    }
+
+    /// As much as an object of the API server holds; told one by one they would be a hundred thousand lines of the log.
+    #[test]
+    fn of_many_damaged_sections_the_first_are_told_and_the_certificates_behind_them_count() {
+        let one = issued("one");
+        let text = format!("{}\n{one}", "-----BEGIN ".repeat(95_000));
+        let bundle = read_bundle(text.as_bytes());
+        assert_eq!(bundle.certificates, read_bundle(one.as_bytes()).certificates);
+        let sections: Vec<_> = bundle.damaged.iter().map(|damaged| (damaged.section, damaged.line)).collect();
+        assert_eq!(sections, (1..=TOLD).map(|section| (section, 1)).collect::<Vec<_>>());
     }
 }

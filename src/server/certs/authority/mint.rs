@@ -91,8 +91,9 @@ impl SigningAuthority {
     pub fn read(certificate: &[u8], key: &[u8]) -> Result<SigningAuthority, Flaw> {
         let certificate = CertificateDer::from_pem_slice(certificate).map_err(|_| Flaw::Unreadable)?;
         let key_pem = std::str::from_utf8(key).map_err(|_| Flaw::Unreadable)?;
-        PrivateKeyDer::from_pem_slice(key).map_err(|_| Flaw::Unreadable)?;
-        let pair = KeyPair::from_pem(key_pem).map_err(|_| Flaw::WrongKeyType)?;
+        // Of several sections the key: openssl writes the parameters of the curve before it.
+        let der = PrivateKeyDer::from_pem_slice(key).map_err(|_| Flaw::Unreadable)?;
+        let pair = KeyPair::try_from(&der).map_err(|_| Flaw::WrongKeyType)?;
         SigningAuthority::assemble(certificate.into_owned(), key_pem.to_owned(), pair)
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -313,6 +313,35 @@ fn a_first_pair_that_nobody_would_accept_is_not_served_and_told_once() {
         assert_eq!(resolver.served().borrow().as_ref().unwrap().fingerprint, good.leaf);
         assert_eq!(lines.text().matches("serving the last good pair").count(), 1, "{}", lines.text());
     }
+}
+
+/// The API server refuses a certificate whose extended key usage is for something else; one without any is for everything.
+#[test]
+fn a_pair_that_is_for_no_server_takes_no_good_pairs_place() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let good = dated("localhost", (2026, 11, 1), (2027, 11, 1));
+    let purposes = [ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
+    for (usages, is_served) in
+        [(&purposes[..1], false), (&purposes[..], true), (&[ExtendedKeyUsagePurpose::Any], true), (&[], true)]
+    {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.extended_key_usages = usages.to_vec();
+        let certificate = params.self_signed(&key).unwrap();
+        let leaf = Fingerprint::of(certificate.der());
+        let issued = Issued { chain: certificate.pem(), key: key.serialize_pem(), leaf };
+        for first in [Some(&good), None] {
+            let mount = Mount::new(first.unwrap_or(&issued));
+            let resolver = Resolver::new();
+            let context = context(&mut Registry::default(), &Arc::default());
+            let mut files = Files::open(mount.0.path(), ("tls.crt", "tls.key"), resolver.clone(), context).unwrap();
+            polls(&mut files, &issued, 1_795_000_000_000);
+            let expected = if is_served { Some(leaf) } else { first.map(|first| first.leaf) };
+            assert_eq!(resolver.served().borrow().as_ref().map(|served| served.fingerprint), expected, "{usages:?}");
+        }
+    }
+    assert_eq!(lines.text().matches("lacks serverAuth").count(), 2, "{}", lines.text());
 }
 
 #[test]

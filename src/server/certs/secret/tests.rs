@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use serde_json::json;
 
 use super::*;
@@ -149,11 +149,14 @@ async fn what_nobody_would_accept_is_not_served_and_takes_no_good_pairs_place() 
     let early = issued(HOST, (2026, 11, 24), (2027, 1, 1));
     let expired = issued(HOST, (2026, 10, 1), (2026, 11, 17));
     let other = issued("drawbridge-webhook.elsewhere.svc", (2026, 11, 1), (2026, 12, 1));
+    let mut of_client = issued(HOST, (2026, 11, 1), (2026, 12, 1));
+    of_client.0.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let bad = [
         (holding(&early, &early.1), "is not valid yet"),
         (holding(&expired, &expired.1), "has already expired"),
         (holding(&other, &other.1), "is not valid for drawbridge-webhook.kagenti-system.svc"),
         (holding(&good, &other.1), "belongs to another certificate"),
+        (holding(&of_client, &of_client.1), "its extendedKeyUsage lacks serverAuth"),
     ];
     let first = holding(&good, &good.1);
     let mut before = None;
@@ -173,6 +176,132 @@ async fn what_nobody_would_accept_is_not_served_and_takes_no_good_pairs_place() 
     clock.store(NOW + 7 * 86_400_000, Ordering::Relaxed);
     source.turn();
     assert_eq!(served(), Some(*leaf), "from its first moment on");
+}
+
+type Signer = CertifiedIssuer<'static, KeyPair>;
+
+/// Parameters of an authority of that name.
+fn of_authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+}
+
+fn signer(name: &str) -> Signer {
+    CertifiedIssuer::self_signed(of_authority(name), KeyPair::generate().unwrap()).unwrap()
+}
+
+/// An authority of that name with an RSA key of 1024 bits, which nobody has.
+fn of_short_key(name: &str) -> String {
+    let mut info: Vec<u8> = vec![0x30, 0x81, 0x9f];
+    info.extend([0x30, 0x0d, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0]);
+    info.extend([3, 0x81, 0x8d, 0, 0x30, 0x81, 0x89, 2, 0x81, 0x81, 0]);
+    info.extend([0xc1; 128]);
+    info.extend([2, 3, 1, 0, 1]);
+    let key = rcgen::SubjectPublicKeyInfo::from_der(&info).unwrap();
+    of_authority(name).signed_by(&key, &signer("somebody")).unwrap().pem()
+}
+
+/// A Secret with a pair for the webhook: its certificate, `chain` behind it, and `authorities` as ca.crt.
+fn holding_all(leaf: &rcgen::Certificate, key: &KeyPair, chain: &str, authorities: &str) -> Secret {
+    let entries = [
+        ("tls.crt", format!("{}{chain}", leaf.pem())),
+        ("tls.key", key.serialize_pem()),
+        ("ca.crt", authorities.to_owned()),
+    ];
+    let data = entries.map(|(name, text)| (name.to_owned(), ByteString(text.into_bytes())));
+    Secret { data: Some(data.into()), ..Secret::default() }
+}
+
+/// The API server is told to trust `ca.crt`: with one that did not sign the pair it would refuse every call, and who is told to trust it trusts a
+/// stranger.
+#[tokio::test]
+async fn a_pair_that_ca_crt_did_not_sign_is_told_and_neither_served_nor_is_that_published() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let clock = Arc::new(|| SystemTime::UNIX_EPOCH + Duration::from_millis(NOW.unsigned_abs()));
+    let context = Context::new(clock, CertificateMetrics::default(), Arc::new(|_| {}));
+    let resolver = Resolver::new();
+    let client = Server::new("Secret").client();
+    let (mut source, publisher) = CertManagerSecret::new(&client, config(), Arc::clone(&resolver), context);
+    publisher.shows(Observed { synced: true, names: [HOST.to_owned()].into(), ..Observed::default() });
+    let wanted = publisher.wanted().subscribe();
+    let served = || resolver.served().borrow().as_ref().map(|served| served.fingerprint);
+    let published = || wanted.borrow().roots.iter().map(|root| root.root.fingerprint).collect::<Vec<_>>();
+
+    let (own, namesake, other) = (signer("own"), signer("own"), signer("other"));
+    let middle = CertifiedIssuer::signed_by(of_authority("middle"), KeyPair::generate().unwrap(), &other).unwrap();
+    let leaf = |signer: &Signer| {
+        let (params, key) = issued(HOST, (2026, 11, 1), (2026, 12, 1));
+        (params.signed_by(&key, signer).unwrap(), key)
+    };
+    let alone = |is_authority: bool| {
+        let (mut params, key) = issued(HOST, (2026, 11, 1), (2026, 12, 1));
+        params.is_ca = if is_authority { IsCa::Ca(BasicConstraints::Unconstrained) } else { IsCa::NoCa };
+        (params.self_signed(&key).unwrap(), key)
+    };
+    let (by_own, by_middle, plain, authority) = (leaf(&own), leaf(&middle), alone(false), alone(true));
+    let by_short = leaf(&signer("short"));
+    let both = [&other, &own].map(|signer| signer.pem()).concat();
+    let cut = "-----BEGIN CERTIFICATE-----\nMIIB\n";
+    let table = [
+        (&by_own, String::new(), other.pem(), false),
+        (&by_own, String::new(), namesake.pem(), false),
+        (&by_middle, String::new(), other.pem(), false),
+        (&by_own, String::new(), format!("{cut}{}", other.pem()), false),
+        (&by_own, String::new(), own.pem().replace('\n', "\r\n"), true),
+        (&by_own, String::new(), other.pem(), false),
+        (&by_middle, middle.pem(), other.pem(), true),
+        (&by_middle, middle.pem(), own.pem(), false),
+        (&by_own, String::new(), both, true),
+        // Who trusts a certificate itself needs nobody else: Go takes it, whatever it may sign.
+        (&plain, String::new(), plain.0.pem(), true),
+        (&authority, String::new(), authority.0.pem(), true),
+        (&by_own, String::new(), by_own.0.pem(), true),
+        (&plain, String::new(), by_own.0.pem(), false),
+        // What cannot be checked here is nothing to refuse.
+        (&by_short, String::new(), of_short_key("short"), true),
+    ];
+    let mut refused = 0;
+    for (step, ((leaf, key), chain, authorities, is_good)) in table.into_iter().enumerate() {
+        let before = (served(), published());
+        source.see(Some(&holding_all(leaf, key, &chain, &authorities)));
+        source.turn();
+        source.turn();
+        if is_good {
+            let roots: Vec<_> = read_bundle(authorities.as_bytes()).certificates;
+            let roots: Vec<_> = roots.iter().map(|root| root.root.fingerprint).collect();
+            assert_eq!((served(), published()), (Some(Fingerprint::of(leaf.der())), roots), "step {step}");
+        } else {
+            refused += 1;
+            assert_eq!((served(), published()), before, "step {step}");
+        }
+        let text = lines.text();
+        assert_eq!(text.matches("tls.crt is not signed by a certificate of ca.crt").count(), refused, "{text}");
+    }
+    assert_eq!(lines.text().matches("serving the last good one").count(), refused - 4, "{}", lines.text());
+}
+
+/// A label of the Secret changes, a list tells of it again: the pair is the same, and nothing is counted or said.
+#[tokio::test]
+async fn what_is_served_is_not_taken_into_use_again() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let clock = Arc::new(|| SystemTime::UNIX_EPOCH + Duration::from_millis(NOW.unsigned_abs()));
+    let context = Context::new(clock, CertificateMetrics::default(), Arc::new(|_| {}));
+    let resolver = Resolver::new();
+    let client = Server::new("Secret").client();
+    let (mut source, publisher) = CertManagerSecret::new(&client, config(), Arc::clone(&resolver), context);
+    publisher.shows(Observed { synced: true, names: [HOST.to_owned()].into(), ..Observed::default() });
+    let (one, other) = (issued(HOST, (2026, 11, 1), (2026, 12, 1)), issued(HOST, (2026, 11, 2), (2026, 12, 1)));
+    let [(first, leaf), (second, _)] = [&one, &other].map(|issued| holding(issued, &issued.1));
+    for (secret, times) in [(&first, 1), (&first, 1), (&second, 2), (&first, 3), (&first, 3)] {
+        source.see(Some(secret));
+        source.turn();
+        assert_eq!(lines.text().matches("serving a new certificate").count(), times, "{}", lines.text());
+    }
+    assert_eq!(resolver.served().borrow().as_ref().map(|served| served.fingerprint), Some(leaf));
 }
 
 /// They may call by URL: until that has been read nothing is said of a certificate that is for no Service.

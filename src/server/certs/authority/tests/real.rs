@@ -155,6 +155,29 @@ fn c4_every_flaw_is_named() {
     assert!(content::read(&unlabelled).current.is_ok());
 }
 
+/// As openssl, an editor of another system or a person leave them: the authority is the same.
+#[test]
+fn an_authority_is_read_however_its_pem_is_dressed() {
+    let lifetimes = Lifetimes::default();
+    let authority = SigningAuthority::found(&lifetimes, NOW).unwrap();
+    let generations = Generations { current: authority.clone(), next: None, previous: Vec::new() };
+    let data = content::write(None, "kagenti-system", &generations).data.unwrap();
+    let [certificate, key] = ["ca.crt", "ca.key"].map(|name| String::from_utf8(data[name].0.clone()).unwrap());
+    let curve = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+    let stranger = SigningAuthority::found(&lifetimes, NOW).unwrap();
+    let second = crate::server::certs::write_bundle([stranger.certificate()]);
+    for (what, certificate, key) in [
+        ("parameters before the key", certificate.clone(), format!("{curve}{key}")),
+        ("both in one", format!("{certificate}{key}"), format!("{certificate}{key}")),
+        ("carriage returns", certificate.replace('\n', "\r\n"), key.replace('\n', "\r\n")),
+        ("words around", format!("subject=me\n{certificate}the end"), format!("# mine\n{key}\n\n")),
+        ("another one behind it", format!("{certificate}{second}"), key.clone()),
+    ] {
+        let read = SigningAuthority::read(certificate.as_bytes(), key.as_bytes());
+        assert_eq!(read.map(|read| read.root()), Ok(authority.root()), "{what}");
+    }
+}
+
 #[test]
 fn keys_are_not_printed() {
     let lifetimes = Lifetimes::default();
