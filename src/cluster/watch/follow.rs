@@ -8,7 +8,6 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use futures::stream::BoxStream;
 use futures::{AsyncReadExt as _, TryStreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::api::{ListParams, WatchParams};
@@ -20,9 +19,11 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::events::{self, Events};
 use super::machine::{Ended, Follower, Heard, Next};
 use super::pages::Pages;
-use super::{WatchError, Watching, nesting};
+use super::{WatchError, Watching};
+use crate::store::decode::nesting;
 
 /// What of a collection is asked for.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +73,7 @@ pub struct Items<R> {
 }
 
 impl<R> Items<R> {
-    fn of(items: Vec<Box<RawValue>>) -> Self {
+    pub(super) fn of(items: Vec<Box<RawValue>>) -> Self {
         Self { left: items.into_iter(), of: PhantomData }
     }
 }
@@ -82,11 +83,7 @@ impl<R: DeserializeOwned> Iterator for Items<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let text = self.left.next()?;
-        let read = serde_json::from_str(text.get()).or_else(|error| match nesting::cut(text.get()) {
-            Some(cut) => serde_json::from_str(&cut),
-            None => Err(error),
-        });
-        Some(read.map_err(|error| kube::Error::SerdeError(error).into()))
+        Some(nesting::read(text.get()).map_err(|error| kube::Error::SerdeError(error).into()))
     }
 }
 
@@ -118,9 +115,6 @@ struct Listing {
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Box<RawValue>>, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
-
-/// A watch that runs.
-type Events<R> = BoxStream<'static, kube::Result<WatchEvent<R>>>;
 
 /// A collection that is followed.
 pub struct Following<R> {
@@ -313,6 +307,18 @@ where
     }
 }
 
+/// The objects of a collection that are selected so, all in one page: for one of them, or a few.
+///
+/// # Errors
+/// When the request failed, or one of them cannot be read.
+pub async fn objects<R>(api: Api<R>, parameters: &ListParams) -> Result<Vec<R>, WatchError>
+where
+    R: Resource + DeserializeOwned,
+{
+    let page = list(api, false, (parameters, None)).await?;
+    Items::<R>::of(page.map(|(page, _)| page.items).unwrap_or_default()).collect()
+}
+
 /// A page of a collection, or of its metadata alone, and how many bytes it has; nothing, where those are more than `most`.
 async fn list<R>(
     api: Api<R>,
@@ -336,20 +342,14 @@ where
 }
 
 /// A watch of a collection from that version on, or of its metadata alone.
-async fn watch<R>(
-    api: Api<R>,
-    metadata: bool,
-    (parameters, version): (&WatchParams, &str),
-) -> kube::Result<BoxStream<'static, kube::Result<WatchEvent<R>>>>
+async fn watch<R>(api: Api<R>, metadata: bool, (parameters, version): (&WatchParams, &str)) -> kube::Result<Events<R>>
 where
-    R: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    R: Resource + DeserializeOwned + Send + 'static,
 {
-    if !metadata {
-        return Ok(Box::pin(api.watch(parameters, version).await?));
-    }
-    let request = Request::new(api.resource_url()).watch_metadata(parameters, version);
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    Ok(Box::pin(api.into_client().request_events::<R>(request).await?))
+    let request = Request::new(api.resource_url());
+    let request =
+        if metadata { request.watch_metadata(parameters, version) } else { request.watch(parameters, version) };
+    events::of(api.into_client(), request.map_err(kube::Error::BuildRequest)?).await
 }
 
 /// Waits for a later epoch than that.

@@ -17,7 +17,8 @@
 //!   and everybody forgets what versions they knew;
 //! - a list at or above it means that only the watch's server was behind;
 //! - a list begins with a small page, and pages grow while they weigh little (`pages`): what an object weighs is up to whoever writes it;
-//! - what of a listed object lies deeper than a decoder goes counts as null (`nesting`): whoever writes it keeps nobody from reading the others;
+//! - what of an object lies deeper than a decoder goes counts as null, in a list as in an event (`events`): whoever writes it keeps nobody from reading
+//!   the others, and makes no list necessary however often it is written;
 //! - one object that matters by itself is then read by name, which is the truth also where lists come from a cache that
 //!   stopped.
 //!
@@ -26,11 +27,11 @@
 
 pub mod backoff;
 mod error;
+mod events;
 pub mod follow;
 mod history;
 pub mod machine;
 pub mod named;
-mod nesting;
 mod pages;
 mod trouble;
 

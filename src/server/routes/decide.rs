@@ -66,7 +66,7 @@ impl Review {
                 Ok(answer) => return answer,
                 Err(pending) => pending,
             };
-        if let Ok(_place) = shared.waiting.try_acquire() {
+        if let Some(_place) = shared.waiting.take(&pending.namespace) {
             loop {
                 tokio::time::sleep(LOOKS_AGAIN).await;
                 // The caller's patience is longer than ours, or there is no time left for a second look.

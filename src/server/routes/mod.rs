@@ -47,8 +47,6 @@ const ALONE: Bounds = Bounds { connections: 1, memory: 128 * 1024 * 1024 };
 pub const INLINE: usize = 256 * 1024;
 /// Large reviews decided at once; more are refused with [`Reason::Overloaded`].
 const LARGE_AT_ONCE: usize = 4;
-/// Reviews that wait for their Job or their account to become known; more are refused at once, and their controllers try again.
-const WAITING_AT_ONCE: usize = 32;
 /// `timeoutSeconds` of our registrations, for callers that do not send `?timeout=`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest `timeoutSeconds` Kubernetes allows.
@@ -109,7 +107,7 @@ pub struct Reviews {
     evaluate: Evaluate,
     alone: Arc<Account>,
     large: Arc<Semaphore>,
-    waiting: Semaphore,
+    waiting: soon::Places,
     in_vain: soon::InVain,
     told: told::Told,
 }
@@ -124,7 +122,7 @@ impl Reviews {
             evaluate: crate::admission::evaluate,
             alone: Account::alone(ALONE),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
-            waiting: Semaphore::new(WAITING_AT_ONCE),
+            waiting: soon::Places::default(),
             in_vain: soon::InVain::default(),
             told: told::Told::default(),
         }

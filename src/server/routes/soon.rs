@@ -1,8 +1,9 @@
 //! Which refusals are over in a moment, and how long a review is held for them, so that no Warning Event tells of what is over before it is
 //! read.
 //!
-//! In: the reason of a refusal, and the namespace. Out: how long after its arrival the review may be decided once more. Promises: a namespace
-//! whose accounts never come (a quota on them, no controllers) is held up once in [`RESTS`], not once per Pod; what is remembered is bounded.
+//! In: the reason of a refusal, and the namespace. Out: how long after its arrival the review may be decided once more, and a place to wait in. Promises: a
+//! namespace whose accounts never come (a quota on them, no controllers) is held up once in [`RESTS`], not once per Pod; however many reviews of one
+//! namespace wait, there is a place for those of others; what is remembered is bounded.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -22,6 +23,49 @@ pub(super) const ACCOUNT_COMES: Duration = Duration::from_secs(3);
 const RESTS: Duration = Duration::from_secs(30);
 /// Namespaces of which that is remembered. With more of them, some are waited for once more.
 const NAMESPACES: usize = 1024;
+
+/// Reviews that wait at once; more are refused at once, and their controllers try again.
+const PLACES: usize = 32;
+
+/// The reviews that wait, of each namespace where any does. A Pod may say that it is of a Job that there is none of, as often as whoever makes it likes.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    hasher: RandomState,
+    taken: Mutex<HashMap<u64, usize>>,
+}
+
+/// A place of a review that waits; dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Place<'p> {
+    places: &'p Places,
+    namespace: u64,
+}
+
+impl Places {
+    /// A place for a review of `namespace`, which never has more of them than are left for all others then.
+    pub(super) fn take(&self, namespace: &str) -> Option<Place<'_>> {
+        let namespace = self.hasher.hash_one(namespace);
+        let mut taken = self.taken.lock();
+        let left = PLACES - taken.values().sum::<usize>();
+        let own = taken.get(&namespace).copied().unwrap_or_default();
+        // Twice: the place that it takes is not left for others.
+        if own + 2 > left {
+            return None;
+        }
+        taken.insert(namespace, own + 1);
+        Some(Place { places: self, namespace })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken.lock();
+        let others = taken.remove(&self.namespace).unwrap_or_default().saturating_sub(1);
+        if others > 0 {
+            taken.insert(self.namespace, others);
+        }
+    }
+}
 
 /// Namespaces in which was waited in vain.
 #[derive(Debug, Default)]
@@ -59,6 +103,23 @@ impl InVain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All that a namespace gets.
+    fn all<'p>(places: &'p Places, namespace: &str) -> Vec<Place<'p>> {
+        std::iter::from_fn(|| places.take(namespace)).collect()
+    }
+
+    #[test]
+    fn a_namespace_has_no_more_places_than_are_left_for_others() {
+        let places = Places::default();
+        let (loud, quiet) = (all(&places, "loud"), all(&places, "quiet"));
+        assert_eq!((loud.len(), quiet.len()), (16, 8));
+        assert_eq!((all(&places, "loud").len(), all(&places, "late").len()), (0, 4), "half of what is left");
+        drop(loud);
+        assert_eq!(all(&places, "quiet").len(), 8, "as many as the first had");
+        drop(quiet);
+        assert!(places.taken.lock().is_empty(), "nothing is left behind");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn answers_03_a_namespace_whose_accounts_do_not_come_is_held_up_once_in_a_while() {

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::rebuild::Shared;
 use super::texts::{Data, Job, Outcome, read};
+use crate::cluster::watch::follow;
 use crate::store::decode::Decoded as _;
 use crate::store::decode::wire::Raw;
 use crate::store::{ConfigMapSeen, Key, Kind, What};
@@ -45,7 +46,7 @@ pub(super) fn ask(client: Client, resource: ApiResource) -> Ask {
         Box::pin(async move {
             // A list of one: nobody needs a further right for it.
             let one = ListParams::default().fields(&format!("metadata.name={}", key.name));
-            let raw = timeout(LONGEST, api.list(&one)).await.ok()?.ok()?.items.pop()?;
+            let raw = timeout(LONGEST, follow::objects(api, &one)).await.ok()?.ok()?.pop()?;
             match raw.into_change(Kind::ConfigMap).now.map(|now| now.what.clone())? {
                 What::ConfigMap(seen) => Some(seen),
                 _ => None,

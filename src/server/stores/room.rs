@@ -6,7 +6,7 @@
 //! however many fill theirs; the rooms of a process together have a bound, too ([`Account`]), which leaves each kind a floor; what is being deleted is left
 //! out like everything, for it may never go, and its finalizers stay known, so that ours comes off; what cuts off agents is never left out, unless it is
 //! larger than [`CUTS_OFF`]; who was read stays read while it does not grow, whatever
-//! others have taken since, and so whatever is listed again in whichever order; once something
+//! others have taken since, and so whatever is listed again in whichever order; what one selection leaves out counts as long as another delivers it; once something
 //! goes, [`Room::admit`] and [`Room::made`] say that those without room are to be read anew, by every watch of the kind.
 
 mod account;
@@ -21,7 +21,7 @@ use crate::config::reading::{block, weight};
 use crate::domain::keys;
 use crate::store::{
     AgentCardSeen, AgentDeploymentSeen, AgentRuntimeSeen, Change, ClaimSeen, CustomSeen, Key, Kind, NetworkPolicySeen,
-    Observed, Over, OwnerReference, RightSeen, ServiceAccountSeen, SignedCardSeen, What,
+    Observed, Over, OwnerReference, RightSeen, SelectionId, ServiceAccountSeen, SignedCardSeen, What,
 };
 pub(super) use account::Account;
 use account::{Entry, FLOOR};
@@ -44,6 +44,8 @@ struct Held {
     over: Option<Over>,
     /// It would have room beside those of its kind, and has none beside those of all kinds.
     waits: bool,
+    /// The selections that deliver it, each as its bit.
+    from: u64,
 }
 
 impl Held {
@@ -84,12 +86,16 @@ impl Room {
 
     /// The change as it goes on, and whether others may have room now that had none.
     pub(super) fn admit(&mut self, mut change: Change) -> (Change, bool) {
+        if self.stays_with_others(&change) {
+            return (change, false);
+        }
         let mut account = self.account.lock();
         let namespace = &change.key.namespace;
         let space = self.spaces.entry(namespace.clone()).or_default();
         let known = space.objects.remove(&change.key.name);
         space.count -= usize::from(known.is_some_and(|known| known.over.is_none()));
         let before = known.unwrap_or_default();
+        let from = before.from | change.via.selection().map_or(0, SelectionId::bit);
         (space.bytes, self.held) = (space.bytes - before.bytes, self.held - before.bytes);
         account.leaves(namespace, before.entry());
         let after = change.now.as_deref().and_then(measured).map(|seen| {
@@ -105,7 +111,7 @@ impl Room {
                 () => Some(Over::Total),
             });
             let waits = over == Some(Over::Total) && is_in_kind;
-            Held { bytes: if over.is_some() { 0 } else { bytes }, over, waits }
+            Held { bytes: if over.is_some() { 0 } else { bytes }, over, waits, from }
         });
         account.takes(namespace, before.entry(), after.unwrap_or_default().entry());
         drop(account);
@@ -130,6 +136,15 @@ impl Room {
         let again = waits && after.bytes < before.bytes;
         self.made += u64::from(again);
         (change, again)
+    }
+
+    /// Whether a selection that has nothing of an object leaves it to another one, which delivers it as before.
+    fn stays_with_others(&mut self, change: &Change) -> bool {
+        let (None, Some(selection)) = (&change.now, change.via.selection()) else { return false };
+        let space = self.spaces.get_mut(&change.key.namespace);
+        let Some(held) = space.and_then(|space| space.objects.get_mut(&change.key.name)) else { return false };
+        held.from &= !selection.bit();
+        held.from != 0
     }
 
     /// A larger number each time that others may have room that had none: the first of room among those of the kind, the second of room among those of

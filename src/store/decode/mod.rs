@@ -4,7 +4,7 @@
 //! that we read, whatever the kind. [`Whole`] serves objects whose `spec` and `status` we act on as they are, up to more than is kept of any: our own
 //! custom resources. [`Bounded`] serves what Kubernetes itself defines, people write, and is acted on as it is where it is
 //! small. [`TektonObject`] serves runs, which are large and of which little is read. Promise: the shape is a
-//! matter of the kind alone ([`Kind::shape`]), so that every reader decodes alike.
+//! matter of the kind alone ([`Kind::shape`]), and how deep an object is read one of its text alone ([`nesting`]), so that every reader decodes alike.
 
 use std::fmt::Debug;
 
@@ -16,6 +16,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 pub mod fields;
 pub mod identity;
 mod lenient;
+pub mod nesting;
 pub mod pool;
 mod small;
 mod transcript;
@@ -81,10 +82,10 @@ pub trait Decoded:
 /// When the text is not an object of that kind.
 pub fn change_of(kind: Kind, text: &str) -> serde_json::Result<Change> {
     Ok(match kind.shape() {
-        Shape::Common => serde_json::from_str::<Raw>(text)?.into_change(kind),
-        Shape::Whole => serde_json::from_str::<Whole>(text)?.into_change(kind),
-        Shape::Bounded => serde_json::from_str::<Bounded>(text)?.into_change(kind),
-        Shape::Tekton => serde_json::from_str::<TektonObject>(text)?.into_change(kind),
+        Shape::Common => nesting::read::<Raw>(text)?.into_change(kind),
+        Shape::Whole => nesting::read::<Whole>(text)?.into_change(kind),
+        Shape::Bounded => nesting::read::<Bounded>(text)?.into_change(kind),
+        Shape::Tekton => nesting::read::<TektonObject>(text)?.into_change(kind),
     })
 }
 

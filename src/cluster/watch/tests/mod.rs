@@ -15,6 +15,7 @@ use super::{History, Watching};
 use lines::Lines;
 use server::Server;
 
+mod alike;
 pub(crate) mod lines;
 pub(crate) mod server;
 
@@ -94,6 +95,40 @@ async fn no_page_is_read_that_was_not_announced() {
         }
     }
     assert_eq!(announced, 2);
+}
+
+/// Whoever may write an object may write it as often as they like: that nobody can read all of it costs no list of its kind.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_too_deep_is_listed_once_and_then_heard_of_like_others() {
+    let (server, watching) = (Server::new("ConfigMap"), Watching::default());
+    // Who owns which field is for whoever writes an object to say, and as deep as they like.
+    let fields = (0..150).fold(json!({}), |below, _| json!({"f:a": below}));
+    let deep = |word: &str| {
+        let mut object = holding(word);
+        object["metadata"]["managedFields"] = json!([{"manager": "m", "operation": "Apply", "fieldsV1": fields}]);
+        object
+    };
+    server.put("one", deep("listed"));
+    let api = Api::<ConfigMap>::namespaced(server.client(), "ns");
+    let mut following = Following::new(api, "ConfigMap", Selection::default(), watching);
+    let mut told = Vec::new();
+    while told.len() < 5 {
+        match following.next().await.expect("no failure") {
+            Step::Page { items, .. } => told.extend(items.iter().map(|one| word(Some(one)))),
+            Step::Begun => {
+                for word in ["first", "second", "third"] {
+                    server.put("one", deep(word));
+                }
+                server.delete("one");
+            }
+            Step::Changed(object) => told.push(word(Some(&object))),
+            Step::Deleted(object) => told.push(format!("{} is gone", word(Some(&object)))),
+            Step::Listed | Step::Alive | Step::Renewed => {}
+        }
+    }
+    assert_eq!(told, ["listed", "first", "second", "third", "third is gone"]);
+    let lists = server.asked().into_iter().filter(|(_, asked)| !asked.contains("watch=true")).count();
+    assert_eq!(lists, 1);
 }
 
 #[tokio::test(start_paused = true)]

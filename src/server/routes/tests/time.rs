@@ -263,3 +263,20 @@ async fn answers_03_an_account_that_is_made_for_a_new_pod_costs_no_refusal() {
     }
     assert_eq!((fixture.decisions(Reason::OwnerPending), fixture.decisions(Reason::ServiceAccountPending)), (0, 3));
 }
+
+/// Pods that say they are of a Job that there is none of cost their own namespace the places to wait in, and no other.
+#[tokio::test(start_paused = true)]
+async fn answers_03_reviews_of_one_namespace_leave_those_of_others_places_to_wait_in() {
+    let fixture = fixture(|_, _| Verdict::denied(Denial::new(Reason::OwnerPending, 409, "Job x is not known", "wait")));
+    let loud = futures::future::join_all((0..64).map(|_| fixture.review(body_of("u-1", &json!({})))));
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let body = String::from_utf8(body_of("u-2", &json!({}))).unwrap().replace("team1", "team2");
+        let begun = Instant::now();
+        assert_eq!(fixture.review(body.into_bytes()).await["status"]["code"], 409);
+        begun.elapsed()
+    };
+    let (refused, held) = tokio::join!(loud, other);
+    assert!(refused.iter().all(|answer| answer["status"]["code"] == 409));
+    assert!((Duration::from_millis(500)..Duration::from_millis(600)).contains(&held), "{held:?}");
+}

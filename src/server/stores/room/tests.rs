@@ -8,8 +8,8 @@ use crate::api::agent_kagenti_dev::provenance::{
     BEFORE, EARLIER, ENTRIES, INPUTS, LARGEST, MADE, Provenance, STEPS, StepSource, TEXT,
 };
 use crate::domain::bounds::LARGEST_KAOS;
-use crate::store::Trust;
 use crate::store::change_of;
+use crate::store::{Trust, Via};
 
 fn agent(namespace: &str, name: &str, spec: &Value) -> Change {
     let metadata = json!({"namespace": namespace, "name": name, "uid": name, "resourceVersion": "1"});
@@ -72,6 +72,38 @@ fn who_was_read_stays_read_however_full_it_has_become() {
     assert_eq!((room.held(), room.count(Over::Total), room.count(Over::Count)), (held, 0, 0));
     let grown = agent("one", "one-0", &wide(6_000));
     assert_eq!(over(&mut room, &grown), Some(Over::Total), "what grows finds what is left");
+}
+
+/// What cuts off agents has a selection of its own, and that of all others says of each change of it that it is none of theirs.
+#[test]
+fn what_one_selection_leaves_out_counts_as_long_as_another_delivers_it() {
+    let (of_deny, of_others) = (SelectionId::new(1), SelectionId::new(2));
+    let metadata = json!({"namespace": "team", "name": keys::DEFAULT_DENY, "uid": "d", "resourceVersion": "1"});
+    let policy = json!({"metadata": metadata, "spec": {"podSelector": {}}});
+    let deny = change_of(Kind::NetworkPolicy, &policy.to_string()).unwrap();
+    let has = |via: Via| Change { via, ..deny.clone() };
+    let lacks = |via: Via| Change { now: None, ..has(via) };
+    let mut room = Room::default();
+    room.admit(has(Via::List(of_deny)));
+    let held = room.held();
+    assert!(held >= POLICY);
+    // Somebody waits for room, and is to be read anew only once there is some.
+    for at in 0..=OBJECTS {
+        room.admit(agent("team", &format!("a{at}"), &json!({"image": "x"})));
+    }
+    assert_eq!(room.count(Over::Count), 2);
+    let (before, made) = (room.held(), room.made());
+    for via in [Via::Watch(of_others), Via::List(of_others)] {
+        assert!(!room.admit(lacks(via)).1);
+    }
+    room.admit(has(Via::Watch(of_deny)));
+    assert_eq!((room.held(), room.made()), (before, made));
+    // It goes over to another selection, and is gone with that one.
+    room.admit(has(Via::Watch(of_others)));
+    assert!(!room.admit(lacks(Via::Watch(of_deny))).1);
+    assert_eq!((room.held(), room.made()), (before, made));
+    assert!(room.admit(lacks(Via::Watch(of_others))).1, "those without room are to be read anew");
+    assert_eq!(room.held(), before - held);
 }
 
 #[test]

@@ -73,6 +73,12 @@ fn line((kind, name, version): &(&str, &str, u64)) -> String {
     let object = match *kind {
         "ERROR" => json!({"kind": "Status", "code": version, "message": name, "reason": "Gone", "status": "Failure"}),
         UNREADABLE => return format!("{}\n", json!({"type": "MODIFIED", "object": {"metadata": version}})),
+        DEEP => {
+            let fields = (0..150).fold(json!({}), |below, _| json!({"f:a": below}));
+            let mut deep = object(name, *version);
+            deep["metadata"]["managedFields"] = json!([{"manager": "m", "fieldsV1": fields}]);
+            return format!("{}\n", json!({"type": "MODIFIED", "object": deep}));
+        }
         _ => object(name, *version),
     };
     format!("{}\n", json!({"type": kind, "object": object}))
@@ -80,6 +86,8 @@ fn line((kind, name, version): &(&str, &str, u64)) -> String {
 
 /// The type of an event whose object is none.
 const UNREADABLE: &str = "UNREADABLE";
+/// The type of an event whose object is deeper than any decoder goes.
+const DEEP: &str = "DEEP";
 
 /// A body that says `text` after so many seconds, and ends.
 fn after(seconds: u64, text: String) -> UnsyncBoxBody<Bytes, Infallible> {
@@ -308,6 +316,18 @@ async fn after_an_event_that_cannot_be_decoded_everything_is_read_again() {
     assert_eq!(notes[3..], ["+a@1", "+b@8", "recovered", "+d@10"]);
     assert!(asked[2].contains("limit=2") && !asked[2].contains("watch=true"), "{asked:?}");
     assert!(asked[3].contains("resourceVersion=9"), "{asked:?}");
+}
+
+/// Whoever may write an object may write it as often as they like: nothing of its kind is read again because of one that nobody can read to its end.
+#[tokio::test(start_paused = true)]
+async fn an_event_of_an_object_that_is_too_deep_is_one_like_others() {
+    let script = vec![
+        Answer::Page(&[("a", 1)], 5, false),
+        Answer::Stuck(&[(DEEP, "b", 6), (DEEP, "b", 7), ("ADDED", "c", 8), (DEEP, "a", 9)]),
+    ];
+    let (notes, asked) = notes(script, 6).await;
+    assert_eq!(notes, ["+a@1", "listed", "+b@6", "+b@7", "+c@8", "+a@9"]);
+    assert_eq!(asked.len(), 2, "a list and a watch: {asked:?}");
 }
 
 /// What is built of an object may take a hundred times its text: of a page one is built after the other.

@@ -1,11 +1,15 @@
 //! The readers: what does not end, what cannot be had, and what was overtaken.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use kube::Client;
+use kube::client::Body;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::{Teller, change, defaults, namespace, text};
@@ -18,9 +22,10 @@ use crate::server::config_watch::Settings;
 use crate::server::health::Readiness;
 use crate::server::snapshots::SnapshotCell;
 use crate::server::stores::metrics::TextMetrics;
-use crate::server::stores::readers::{Ask, Parse, Readers, parse};
+use crate::server::stores::readers::{Ask, Parse, Readers, ask, parse};
 use crate::server::stores::rebuild::{Rebuild, Server, Shared};
-use crate::store::{Change, ConfigMapSeen, Kind, What};
+use crate::server::stores::watch::resource;
+use crate::store::{Change, ConfigMapSeen, Key, Kind, What};
 
 /// Long enough for the slowest machine; ends by what happens.
 const LONG: Duration = Duration::from_secs(120);
@@ -243,4 +248,24 @@ async fn mend_01_a_reader_that_panics_is_replaced_and_the_namespace_is_told() {
     let view = snapshot.namespace("odd").unwrap();
     assert_eq!((view.resolved.spire.value.as_str(), view.resolved.notices.len()), ("auto", 3));
     assert!(view.resolved.notices.iter().all(|one| one.reason == Reason::NamespaceConfigUnreadable));
+}
+
+/// Who owns which of its fields is for whoever writes a ConfigMap to say: of one that says so too deep for any decoder the text is had all the same,
+/// and not asked for every second for ever.
+#[tokio::test]
+async fn the_text_of_a_config_map_that_is_too_deep_is_had() {
+    let fields = (0..150).fold(json!({}), |below, _| json!({"f:a": below}));
+    let metadata =
+        json!({"name": "a", "namespace": "team", "resourceVersion": "1", "managedFields": [{"fieldsV1": fields}]});
+    let found = json!([{"metadata": metadata, "data": {"config.yaml": "spire: disabled"}}]);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let is_asked_for = request.uri().query().is_some_and(|query| query.ends_with("metadata.name%3Da"));
+        let items = if is_asked_for { found.clone() } else { json!([]) };
+        let list = json!({"metadata": {"resourceVersion": "9"}, "items": items}).to_string();
+        async move { Ok::<_, Infallible>(http::Response::new(Body::from(list.into_bytes()))) }
+    });
+    let asks = ask(Client::new(service, "default"), resource(Kind::ConfigMap));
+    let seen = asks(Key::new("team", "a")).await.expect("it is there");
+    assert_eq!(seen.data.get("config.yaml").map(String::as_str), Some("spire: disabled"));
+    assert!(asks(Key::new("team", "b")).await.is_none());
 }
