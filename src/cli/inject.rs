@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::io::{self, Io, shown, shown_lines};
 use super::offline::documents::{self, Document, Input, Piece, Source};
 use super::offline::runtimes::{self, Fate, Obstacle, Workloads};
-use super::offline::workload::Subject;
+use super::offline::workload::{Subject, UnknownType};
 use super::offline::world::{Facts, World};
 use super::offline::{agents, governed, misplaced, review};
 use super::survey;
@@ -108,6 +108,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             return Ok(None);
         }
         let Some(subject) = Subject::of(object, &namespace) else {
+            lines.extend(unknown_line(object, &namespace, document));
             lines.extend(namesake_line(object, &namespace, (&snapshot, document))?);
             return Ok(None);
         };
@@ -209,6 +210,24 @@ fn runtime_line(fate: &Fate, document: &Document<'_>) -> Line {
         note: None,
         made_by_controller: Vec::new(),
     }
+}
+
+/// What would make Pods if the API server knew its type: it comes out as it is, and without a word it would pass for injected. An object without a
+/// version is none that anybody applies.
+fn unknown_line(object: &Value, namespace: &str, document: &Document<'_>) -> Option<Line> {
+    let unknown = UnknownType::of(object).filter(|unknown| !unknown.is_without_version())?;
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let own = Some(text("/metadata/namespace")).filter(|own| !own.is_empty()).unwrap_or(namespace);
+    Some(Line {
+        place: place(document),
+        object: format!("{} {own}/{}", text("/kind"), text("/metadata/name")),
+        outcome: Class::Denied.as_str().to_owned(),
+        reason: Reason::FieldInvalid.code().to_owned(),
+        text: format!("{}: {}", unknown.field(), unknown.words()),
+        warnings: Vec::new(),
+        note: None,
+        made_by_controller: Vec::new(),
+    })
 }
 
 /// What the webhook would warn of about an Agent, ModelAPI or MCPServer whose Deployment another object wants, too: its document comes out
@@ -513,6 +532,29 @@ mod tests {
         let of_others = RUNTIME.replace("agent.kagenti.dev/", "agent.kagenti.dev.example.com/");
         let (exit, _, err) = run(&format!("{}{of_others}", deployment("", "app: weather", false)));
         assert!(exit == Exit::Ok && !err.contains("AgentRuntime"), "{err}");
+    }
+
+    /// Such a Deployment makes no Pods on any cluster, and came out as one that was looked at.
+    #[test]
+    fn a_workload_of_a_type_that_no_api_server_knows_is_denied_and_stays_as_it_is() {
+        for (version, kind, says) in [
+            ("v1", "Deployment", "the API server knows no Deployment of v1; write apiVersion: apps/v1"),
+            ("extensions/v1beta1", "deployment", "; write apiVersion: apps/v1, and kind: Deployment"),
+            ("apps/v1", "deployment", "kind: the API server knows no deployment of apps/v1; write kind: Deployment"),
+        ] {
+            let input = deployment("", "kagenti.io/type: agent", false);
+            let input = input.replace("apps/v1\nkind: Deployment", &format!("{version}\nkind: {kind}"));
+            let (exit, out, err) = run(&input);
+            assert_eq!((exit, out), (Exit::Findings, input), "{err}");
+            let head = format!("{kind} team1/weather  denied (FieldInvalid)\n");
+            assert!(err.contains(&head) && err.contains(says), "{says}: {err}");
+        }
+        // A type of others, and what is no manifest, are nobody's here.
+        for version in ["apiVersion: example.com/v1\n", ""] {
+            let input = deployment("", "kagenti.io/type: agent", false).replace("apiVersion: apps/v1\n", version);
+            let (exit, out, err) = run(&input);
+            assert_eq!((exit, out, &*err), (Exit::Ok, input, ""), "{version}");
+        }
     }
 
     #[test]

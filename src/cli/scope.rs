@@ -134,7 +134,7 @@ fn of_deployment(deployment: &Value) -> Option<Result<Vec<String>, String>> {
 }
 
 /// The value of a flag that the process of a Deployment is given; the last counts.
-fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
+pub(super) fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
     let container = deployment.pointer("/spec/template/spec/containers/0")?;
     let words = |member: &str| container[member].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut told = None;

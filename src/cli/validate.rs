@@ -25,6 +25,7 @@ use super::offline::world::{Facts, World};
 use super::render::platform::{KEY_GATES, KEY_PLATFORM};
 use super::yaml::tree::{Key, Node};
 use super::{Exit, Format};
+use crate::api::yaml::kind;
 use crate::config::gates::Gates;
 use crate::config::schema::{Fault, Platform, SchemaError};
 use crate::config::snapshot::Snapshot;
@@ -110,6 +111,7 @@ impl Findings {
 /// When the input or a configuration file of the flags cannot be read.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { input: Input { filename, namespace }, cluster_objects, output, facts } = args;
+    documents::read_stdin_once(cluster_objects.iter().chain(&filename))?;
     let of_cluster = documents::read(&cluster_objects, io)?;
     let sources = documents::read(&filename, io)?;
     let mut findings = Findings(Vec::new());
@@ -195,7 +197,10 @@ fn readable<'a>(sources: &'a [Source], findings: &mut Findings) -> Vec<Document<
     let mut documents = Vec::new();
     for piece in sources.iter().flat_map(Source::pieces) {
         match piece {
-            Ok(Piece::Document(document)) => documents.push(document),
+            Ok(Piece::Document(document)) => match documents::no_object(&document.node) {
+                None => documents.push(document),
+                Some(text) => findings.add(&document, document.node.line, Severity::Error, (OfFiles::Syntax, text)),
+            },
             Ok(Piece::Verbatim(_)) => {}
             Err(error) => findings.0.push(Finding {
                 file: error.file,
@@ -284,19 +289,34 @@ fn check_namespace_configuration(
     }
 }
 
-/// Labels and annotations of any object are text; the API server reads nothing that is not. Those of Pods and templates are read as parts
-/// of the Pod.
+/// Names, labels and annotations of any object are text; the API server reads nothing that is not. Labels and annotations of Pods and templates are
+/// read as parts of the Pod.
 fn metadata((document, Object { node, value: object }): &Placed<'_>, findings: &mut Findings) {
+    for member in ["name", "generateName", "namespace"] {
+        if let Some(written) = node.at(&["metadata", member]) {
+            expect_text((*document, written.line), &format!("metadata.{member}"), written, findings);
+        }
+    }
     if text(object, "/kind") == WorkloadKind::Pod.as_str() {
         return;
     }
     for map in ["labels", "annotations"] {
         for (Key { line, text: key, .. }, value) in node.at(&["metadata", map]).map_or(&[][..], Node::entries) {
-            let value = value.to_json();
-            if !value.is_string() && !value.is_null() {
-                let text = format!("metadata.{map}[{key}] must be a string; put {value} in quotes");
-                findings.add(document, *line, Severity::Error, (Reason::Undecodable, text));
-            }
+            expect_text((*document, *line), &format!("metadata.{map}[{key}]"), value, findings);
         }
     }
+}
+
+/// What stands where a text belongs and is none: a number, or a word that readers of YAML take for a boolean.
+fn expect_text((document, line): (&Document<'_>, u64), field: &str, node: &Node, findings: &mut Findings) {
+    let value = node.to_json();
+    let seen = match &value {
+        Value::Null | Value::String(_) => return,
+        Value::Array(_) | Value::Object(_) => format!("{} was found", kind(&value)),
+        // As it was written: `on` is true to whoever reads it.
+        Value::Bool(_) | Value::Number(_) => {
+            format!("put {} in quotes", node.spelled(&value).map_or_else(|| value.to_string(), str::to_owned))
+        }
+    };
+    findings.add(document, line, Severity::Error, (Reason::Undecodable, format!("{field} must be a string; {seen}")));
 }

@@ -100,7 +100,8 @@ fn named<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<String> {
     listed(rows.map(|row| format!("{}/{} in {}", row.kind, row.name, row.namespace)))
 }
 
-fn listed(names: impl Iterator<Item = String>) -> Option<String> {
+/// Names in a row, no more than are read; `None` for none.
+pub(super) fn listed(names: impl Iterator<Item = String>) -> Option<String> {
     let all: Vec<String> = names.collect();
     match all.len() {
         0 => None,

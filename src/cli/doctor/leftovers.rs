@@ -1,7 +1,7 @@
 //! What another failure mode left behind: `kubectl apply` of other manifests removes nothing.
 //!
-//! In: the objects that `render` prints for either mode. Out: the one command that removes those of mode gate which mode fail
-//! does not have.
+//! In: the objects that `render` prints for either mode, and what an earlier version wrote. Out: the one command that removes those of mode gate
+//! which mode fail does not have.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +11,10 @@ use super::{Seen, Visit, text};
 use crate::cli::render::kinds::Kinds;
 use crate::cli::render::{self, FailureMode, Install};
 use crate::cli::uninstall;
+use crate::domain::keys;
+
+/// What puts the gate on Pods: without either, nothing does.
+const GATING: [&str; 2] = ["mutatingadmissionpolicy/", "mutatingadmissionpolicybinding/"];
 
 /// What `kubectl delete` needs to know of an object, and its path.
 #[derive(Debug, PartialEq)]
@@ -35,7 +39,7 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
     }
     if !there.is_empty() {
         let remedy = format!("kubectl -n {} delete {}", visit.operator, there.join(" "));
-        visit.finding(name, still_there(visit.kinds), remedy);
+        visit.finding(name, still_there(visit.kinds, &there), remedy);
     } else if visit.checks.len() == checks {
         visit.ok(name, "none is left");
     }
@@ -43,8 +47,11 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
 }
 
 /// Why they should not be there.
-fn still_there(kinds: Kinds) -> &'static str {
-    if kinds.injects() {
+fn still_there(kinds: Kinds, there: &[String]) -> &'static str {
+    let is_there = |gating: &&str| there.iter().any(|argument| argument.starts_with(*gating));
+    if !GATING.iter().all(is_there) {
+        "some are still there; they put the gate on no Pod, since its policy or the binding of that is gone"
+    } else if kinds.injects() {
         "the webhook refuses, and they are still there: Pods are gated, and nobody frees them"
     } else {
         "this installation injects nothing, and they are still there: Pods are gated, other operators' agents as well, and nobody frees them"
@@ -67,6 +74,9 @@ fn of_gate_only(operator: &str) -> Vec<Leftover> {
         })
         .collect();
     only.sort_by_key(|leftover| !leftover.argument.contains("binding/"));
+    // In which an earlier version kept what the ServiceAccount of that name says today.
+    let earlier = format!("/api/v1/namespaces/{operator}/configmaps/{}", keys::GATE);
+    only.push(Leftover { path: earlier, argument: format!("configmap/{}", keys::GATE) });
     only
 }
 
@@ -76,13 +86,28 @@ mod tests {
 
     #[test]
     fn what_is_said_of_leftovers_speaks_of_no_webhook_that_is_not_there() {
+        let there: Vec<String> = of_gate_only("own").into_iter().map(|leftover| leftover.argument).collect();
         for kinds in [Kinds::All, Kinds::Kaos, Kinds::Beeai] {
-            let said = still_there(kinds);
+            let said = still_there(kinds, &there);
             assert_eq!(
                 (said.contains("webhook"), said.contains("nobody frees them")),
                 (kinds.injects(), true),
                 "{said}"
             );
+        }
+    }
+
+    /// A ServiceAccount, or a policy that refuses to take the gate off, gates nobody.
+    #[test]
+    fn what_puts_the_gate_on_no_pod_is_not_said_to() {
+        let all = || of_gate_only("own").into_iter().map(|leftover| leftover.argument);
+        for gone in GATING {
+            let there: Vec<String> = all().filter(|argument| !argument.starts_with(gone)).collect();
+            assert!(!there.is_empty(), "{gone}");
+            for kinds in [Kinds::All, Kinds::Kaos, Kinds::Beeai] {
+                let said = still_there(kinds, &there);
+                assert!(said.contains("still there") && !said.contains("nobody frees them"), "{gone}: {said}");
+            }
         }
     }
 
@@ -94,6 +119,8 @@ mod tests {
             "mutatingadmissionpolicy/drawbridge-gate",
             "validatingadmissionpolicy/drawbridge-gate-removal",
             "validatingadmissionpolicybinding/drawbridge-gate-removal",
+            "serviceaccount/drawbridge-gate",
+            "configmap/drawbridge-gate",
         ] {
             assert!(only.iter().any(|known| known == argument), "{argument} in {only:?}");
         }

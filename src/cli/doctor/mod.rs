@@ -8,6 +8,7 @@ mod cards;
 mod catalogue;
 mod crds;
 mod enrolment;
+mod gate_left;
 mod guards;
 pub(in crate::cli) mod install;
 mod issuer;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::selectors::matches;
-use super::{Seen, Visit, leftovers, policies, served, text};
+use super::{Seen, Visit, gate_left, leftovers, policies, served, text};
 use crate::cli::cluster::Answer;
 use crate::cli::render::webhooks;
 use crate::domain::keys;
@@ -55,11 +55,13 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             }
             if entry == keys::WEBHOOK_INJECT {
                 while_away(visit, hook).await?;
+                gate_left::controllers(visit).await?;
             }
         }
     }
     served::check(visit, &entries).await?;
     leftovers::check(visit).await?;
+    gate_left::waiting(visit).await?;
     // An installation that leaves out every kind that is enrolled injects nothing.
     if injects { try_a_pod(visit).await } else { Ok(()) }
 }

@@ -1,5 +1,7 @@
 //! A question about an object of a cluster: the object, and the facts a webhook replica would have.
 
+use std::rc::Rc;
+
 use anyhow::{Context, bail};
 use serde_json::Value;
 
@@ -56,7 +58,7 @@ pub(super) async fn question(
     if found["kind"] == "Pod" {
         notes.extend(recorded(&found));
     }
-    Ok(Question { world, object: found, namespace: namespace.to_owned(), refused: false, notes })
+    Ok(Question { world: Rc::new(world), object: found, namespace: namespace.to_owned(), refused: false, notes })
 }
 
 /// The type and the name of an object, where both can mean something; nobody is asked.

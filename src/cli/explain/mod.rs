@@ -13,6 +13,8 @@ mod print;
 mod reach;
 mod what_if;
 
+use std::rc::Rc;
+
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::Value;
@@ -21,7 +23,7 @@ use super::cluster::{self, ClusterArgs, Unusable};
 use super::given;
 use super::io::{self, Io};
 use super::offline::documents::{self, Piece, Source};
-use super::offline::workload::Subject;
+use super::offline::workload::{self, Subject};
 use super::offline::world::{Facts, World};
 use super::offline::{governed, misplaced, review};
 use super::survey;
@@ -49,7 +51,7 @@ pub struct Args {
     #[arg(value_name = "TYPE/NAME", required_unless_present = "filename", conflicts_with = "filename")]
     pub object: Option<String>,
     /// Manifests instead of a cluster: files, folders, or - for standard input.
-    #[arg(short, long, value_name = "PATH", value_parser = given::path)]
+    #[arg(short, long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["kubeconfig", "context"])]
     pub filename: Vec<String>,
     /// Namespace; default is that of the context, and `default` for manifests.
     #[arg(short, long, value_parser = given::namespace)]
@@ -119,9 +121,9 @@ impl PatchSummary {
     }
 }
 
-/// One workload to explain, and the world it lives in.
+/// One workload to explain, and the world it lives in, which those of one input share until one of them is answered.
 struct Question {
-    world: World,
+    world: Rc<World>,
     object: Value,
     namespace: String,
     /// What it is made of is refused.
@@ -159,7 +161,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         return kaos::explain((kind, name), (namespace.as_deref(), &facts.operator_namespace), &cluster, output, io);
     }
     let changes = what_if.iter().map(|text| Change::parse(text)).collect::<anyhow::Result<Vec<_>>>()?;
-    let (mut of_kaos, mut unmade) = (Vec::new(), Vec::new());
+    let (mut of_kaos, mut left_out) = (Vec::new(), Vec::new());
     let (questions, reached) = match object {
         Some(object) => {
             // A word that means nothing is told without a cluster.
@@ -173,15 +175,15 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
             cluster::block_on(reading).map_err(or_manifests)?
         }
         None => {
-            let Offline { questions, of_kaos: told, unmade: without } =
+            let Offline { questions, of_kaos: told, left_out: without } =
                 offline(&filename, namespace.as_deref().unwrap_or("default"), &facts, io)?;
-            (of_kaos, unmade) = (told, without);
+            (of_kaos, left_out) = (told, without);
             (questions, None)
         }
     };
     if questions.is_empty() && of_kaos.is_empty() {
-        if let Some(unmade) = unmade.first() {
-            bail!("{unmade}");
+        if let Some(why) = left_out.first() {
+            bail!("{why}");
         }
         bail!(
             "no Pod and nothing that makes Pods in the input; explain reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, \
@@ -189,8 +191,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         );
     }
     // Whoever reads of the others would take it for the whole answer.
-    for unmade in &unmade {
-        writeln!(io.err, "drawbridge: {}", io::shown(unmade))?;
+    for why in &left_out {
+        writeln!(io.err, "drawbridge: {}", io::shown(why))?;
     }
     let told = questions.into_iter().map(|question| answer(question, &changes)).collect::<anyhow::Result<Vec<_>>>()?;
     let denied = told.iter().any(|told| told.refused || told.explanation.denial.is_some())
@@ -233,16 +235,18 @@ enum Answer<'t> {
 struct Offline {
     questions: Vec<Question>,
     of_kaos: Vec<kaos::Told>,
-    /// Why no Deployment is made of an Agent.
-    unmade: Vec<String>,
+    /// Why nothing is said of an object that is meant to make Pods: no API server knows its type, or no Deployment is made of an Agent.
+    left_out: Vec<String>,
 }
 
 fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) -> anyhow::Result<Offline> {
     let sources = documents::read(paths, io)?;
     let mut world = World::new(facts)?;
-    let mut objects = Vec::new();
+    let (mut objects, mut left_out) = (Vec::new(), Vec::new());
     for piece in sources.iter().flat_map(Source::pieces) {
         if let Piece::Document(document) = piece? {
+            let place = || format!("{}:{}", document.file, document.line(&document.node));
+            left_out.extend(documents::no_object(&document.node).map(|words| format!("{}: {words}", place())));
             objects.extend(documents::objects(&document.node).into_iter().map(|object| object.value));
         }
     }
@@ -252,9 +256,12 @@ fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) ->
     let platform = world.platform()?;
     let of_kaos = kaos::of_manifests(&objects, namespace, (platform.kaos(), &facts.operator_namespace), &snapshot)?;
     let (made, unmade) = agents::of_agents(&objects, namespace, &snapshot)?;
+    left_out.extend(unmade);
+    left_out.extend(objects.iter().filter_map(|object| workload::unread(object, namespace)));
     made.iter().filter_map(|made| made.made.account.as_ref()).for_each(|account| world.observe(account, namespace));
+    let world = Rc::new(world);
     let asks = |object, refused, notes| Question {
-        world: world.clone(),
+        world: Rc::clone(&world),
         object,
         namespace: namespace.to_owned(),
         refused,
@@ -263,11 +270,12 @@ fn offline(paths: &[String], namespace: &str, facts: &Facts, io: &mut Io<'_>) ->
     let subjects = objects.into_iter().filter(|object| Subject::of(object, namespace).is_some());
     let mut questions: Vec<_> = subjects.map(|object| asks(object, false, Vec::new())).collect();
     questions.extend(made.into_iter().map(|of| asks(of.made.deployment, of.refused, of.notes)));
-    Ok(Offline { questions, of_kaos, unmade })
+    Ok(Offline { questions, of_kaos, left_out })
 }
 
 fn answer(question: Question, changes: &[Change]) -> anyhow::Result<Told> {
-    let Question { mut world, object, namespace, refused, mut notes } = question;
+    let Question { world, object, namespace, refused, mut notes } = question;
+    let mut world = Rc::unwrap_or_clone(world);
     let Answered { verdict, explanation, made, pod } = answered(&mut world, &object, &namespace)?;
     notes.extend(of_its_agent_runtime(&world, &object, &namespace)?);
     notes.extend(made);
@@ -356,13 +364,12 @@ fn answered(world: &mut World, object: &Value, namespace: &str) -> anyhow::Resul
     let object = &governed;
     let made = review::prepare(world, &subject, object)?
         .map(|name| format!("a controller makes ServiceAccount {}/{name} before the Pods", subject.namespace));
-    let mut pod = subject.pod(object);
-    // What is made of a template or of a manifest is sent with its annotations; only what is stored has been through us.
-    let sent = subject.workload.kind != WorkloadKind::Pod || pod.pointer("/metadata/uid").is_none();
+    let sent = subject.pod(object);
+    let mut pod = sent.clone();
     let snapshot = world.snapshot()?;
-    let undo = inject::taken_back(&pod, sent, &subject.namespace, &snapshot);
+    let undo = inject::taken_back(&pod, review::is_sent(&subject, &sent), &subject.namespace, &snapshot);
     json_patch::patch(&mut pod, &undo).context("what was injected cannot be taken out")?;
-    let (verdict, mut explanation) = review::explain(&subject, &pod, &snapshot)?;
+    let (verdict, mut explanation) = review::explain_as_sent(&subject, (&pod, &sent), &snapshot)?;
     explanation.subject = subject.title();
     json_patch::patch(&mut pod, &verdict.operations()).context("the patch does not apply")?;
     Ok(Answered { verdict, explanation, made, pod })
@@ -414,6 +421,51 @@ mod tests {
             let (plain, forged) = (explained(&plain), explained(&forged));
             assert!(plain["edits"].to_string().contains("agent: port 8000 moved to 8001"), "{plain}");
             assert_eq!((&forged["edits"], &forged["parts"]), (&plain["edits"], &plain["parts"]));
+        }
+    }
+
+    /// What was said of such input was that it has nothing which makes Pods, and what can be explained is a Deployment.
+    #[test]
+    fn what_is_no_workload_for_its_version_or_its_template_is_told_with_the_reason() {
+        const OTHER: &str =
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {name: other}\nspec: {containers: [{name: a, image: a:1}]}\n";
+        for (head, says) in [
+            (
+                "apiVersion: v1\nkind: Deployment",
+                "Deployment default/w: apiVersion: the API server knows no Deployment of v1;",
+            ),
+            ("kind: Deployment", "Deployment default/w: apiVersion: is missing; write apiVersion: apps/v1"),
+            ("apiVersion: apps/v1\nkind: Deployment", "Deployment default/w: spec.template is missing or no mapping"),
+            (
+                "- apiVersion: v1\n- kind: Pod\n---",
+                "-:1: an object is expected and a list was found; write each of its",
+            ),
+        ] {
+            for (other, wanted) in [("", Exit::Usage), (OTHER, Exit::Ok)] {
+                let input = format!("{head}\nmetadata: {{name: w}}\n{other}");
+                let (mut stdin, mut out, mut err) = (input.as_bytes(), Vec::new(), Vec::new());
+                let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+                let ran = Cli::try_parse_from(["drawbridge", "explain", "-f", "-"]).unwrap().command.run(&mut io);
+                assert_eq!(conclude(ran, &mut io), wanted, "{input}");
+                let err = String::from_utf8(err).unwrap();
+                assert!(err.contains(says), "{says}: {err}");
+            }
+        }
+    }
+
+    /// A cluster whose settings somebody means to be judged by would be named and never asked.
+    #[test]
+    fn manifests_and_a_cluster_are_not_explained_at_once() {
+        for words in [
+            &["explain", "-f", "a.yaml", "--context", "c"][..],
+            &["explain", "-f", "a.yaml", "--kubeconfig", "k"],
+            &["explain", "reach", "a/b", "c/d", "-f", "a.yaml", "--context", "c"],
+            &["migrate", "beeai", "-f", "a.yaml", "--context", "c"],
+            &["graph", "-f", "a.yaml", "--context", "c"],
+        ] {
+            let parsed = Cli::try_parse_from(std::iter::once("drawbridge").chain(words.iter().copied()));
+            let kind = parsed.map(|_| ()).map_err(|error| error.kind());
+            assert_eq!(kind, Err(clap::error::ErrorKind::ArgumentConflict), "{words:?}");
         }
     }
 }

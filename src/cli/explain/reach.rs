@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "TO[:PORT]")]
     pub to: String,
     /// Manifests instead of a cluster: files, folders, or - for standard input.
-    #[arg(short, long, value_name = "PATH", value_parser = given::path)]
+    #[arg(short, long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["kubeconfig", "context"])]
     pub filename: Vec<String>,
     /// Namespace of names without one; default is that of the context, and `default` for manifests.
     #[arg(short, long, value_parser = given::namespace)]

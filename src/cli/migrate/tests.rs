@@ -78,6 +78,24 @@ fn values_become_keys_of_the_platform_file() {
     assert_eq!(read, wanted, "only true was true");
 }
 
+/// What became of it was the text of a JSON object as the name of an image.
+#[test]
+fn a_mapping_or_list_where_a_text_belongs_is_named_and_not_taken_over() {
+    let values = "defaultImages: {ollama: {repository: ollama/ollama, tag: 0.12.6}, litellm: {}}\nlogLevel: [debug]\ntelemetry: {enabled: {a: b}, endpoint: e:1}\n";
+    let (out, err, exit) = migrate("values", values);
+    assert_eq!(exit, Exit::Ok, "{err}");
+    let read = crate::api::yaml::parse(&out).unwrap().to_json();
+    assert_eq!(read, serde_json::json!({"kaos": {"telemetry": {"endpoint": "e:1"}}}));
+    for part in [
+        "defaultImages.ollama: a text is expected, a mapping was found, so that nothing is taken over; write what is meant as images.kaosOllama",
+        "logLevel: a text is expected, a list was found",
+        "telemetry.enabled: a text is expected, a mapping was found",
+    ] {
+        assert!(err.contains(part), "{part} is missing in {err}");
+    }
+    assert!(!err.contains("litellm"), "what is empty says nothing: {err}");
+}
+
 /// A dot in a key is a part of the key: Helm reads `"a.b"` as one name, which the chart does not know.
 #[test]
 fn a_key_with_a_dot_is_no_path() {

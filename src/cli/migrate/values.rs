@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
+use crate::api::yaml::kind;
 use crate::cli::Exit;
 use crate::cli::io::{Io, shown};
 use crate::cli::offline::documents::{self, Input, Piece};
@@ -194,10 +195,20 @@ impl Setting {
             notes.push(format!("{}: Drawbridge has no setting for it", self.name));
             return;
         };
+        let says_nothing = text.is_empty() || text == "{}";
         match row.means {
-            Means::None(_) if text.is_empty() || text == "{}" => {}
+            _ if says_nothing => {}
             Means::None(instead) => notes.push(format!("{}: {instead}", self.name)),
-            _ if text.is_empty() => {}
+            // The chart prints it as it prints a mapping, which is no image, name or address.
+            Means::Key(key) | Means::Upper(key) | Means::Switch(key)
+                if self.value.is_array() || self.value.is_object() =>
+            {
+                notes.push(format!(
+                    "{}: a text is expected, {} was found, so that nothing is taken over; write what is meant as {key} of the platform file",
+                    self.name,
+                    kind(&self.value)
+                ));
+            }
             Means::Key(key) => set(keys, key, json!(text)),
             Means::Upper(key) => set(keys, key, json!(text.to_ascii_uppercase())),
             Means::Switch(key) => set(keys, key, json!(text == "true")),

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
+use crate::api::yaml::kind;
 use crate::cli::given;
 use crate::cli::io::Io;
 use crate::cli::yaml::stream::{self, Segment};
@@ -85,8 +86,10 @@ pub struct Unreadable {
 /// further copies of itself there.
 ///
 /// # Errors
-/// When a path does not exist or cannot be read, is a folder without manifests, is not text, or is larger than 64 MiB.
+/// When a path does not exist or cannot be read, is a folder without manifests, is not text, or is larger than 64 MiB; and when standard input is
+/// named twice.
 pub fn read(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Source>> {
+    read_stdin_once(paths)?;
     let mut sources = Vec::new();
     for path in paths {
         if path == "-" {
@@ -117,6 +120,19 @@ pub fn read(paths: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<Source>> {
         }
     }
     Ok(sources)
+}
+
+/// Standard input is there once: where it is named again it is empty, and would pass for a file in which nothing is wrong.
+///
+/// # Errors
+/// When it is named more than once.
+pub fn read_stdin_once<'p>(paths: impl IntoIterator<Item = &'p String>) -> anyhow::Result<()> {
+    if paths.into_iter().filter(|path| *path == "-").count() > 1 {
+        bail!(
+            "- is standard input, which can be read once, and it is named twice; put one of the two into a file and name that"
+        );
+    }
+    Ok(())
 }
 
 /// The manifests below a folder; `above` are the folders it is in, so that a link back to one of them is not followed for ever.
@@ -171,7 +187,13 @@ fn text(name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
     if matches!(bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=127, ..] | [1..=127, 0, ..]) {
         bail!("{name} is UTF-16, and UTF-8 is read; convert it with: iconv -f UTF-16 -t UTF-8");
     }
-    String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))
+    String::from_utf8(bytes).map_err(|error| {
+        let sound = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = sound.iter().filter(|byte| **byte == b'\n').count() + 1;
+        anyhow!(
+            "{name} is not UTF-8 text: line {line} has a byte that is none of it; save it as UTF-8, or convert it with: iconv -f ENCODING -t UTF-8"
+        )
+    })
 }
 
 impl Source {
@@ -197,6 +219,19 @@ impl Source {
             },
         })
     }
+}
+
+/// Why a document is no object, and kubectl reads nothing of it: a list of objects is one only as the items of a List.
+#[must_use]
+pub fn no_object(node: &Node) -> Option<String> {
+    let way = match &node.kind {
+        tree::Kind::Map(_) => return None,
+        tree::Kind::List(_) => {
+            "write each of its objects as a document of its own, with a line --- between them, or as items of an object of kind List"
+        }
+        tree::Kind::Scalar { .. } => "write apiVersion, kind and what else an object has as a mapping",
+    };
+    Some(format!("an object is expected and {} was found; {way}", kind(&node.to_json())))
 }
 
 /// What the items of a list are: `None` when it is no list, the type of the items where they leave it to the list, as in a `PodList`.

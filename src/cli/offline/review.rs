@@ -61,8 +61,54 @@ pub fn evaluate(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::
 /// # Errors
 /// When the Pod cannot be written as JSON.
 pub fn explain(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Explanation)> {
-    let pod = noted(subject, pod, snapshot);
-    let of = (&*pod, subject.namespace.as_str());
+    explained(subject, &noted(subject, pod, snapshot), snapshot)
+}
+
+/// The same of a Pod as a cluster would judge it: `sent` is the Pod as it reaches the API server, and `pod` the same, or what of it was there before an
+/// earlier call of ours. Of one that was copied from an injected Pod the API server notes the variables of tracing as the requester's own, so
+/// that controllers and webhook leave them out of the configuration hash. `inject`, which has to take back what it added itself, does not.
+///
+/// # Errors
+/// When the Pod cannot be written as JSON.
+pub fn explain_as_sent(
+    subject: &Subject,
+    (pod, sent): (&Value, &Value),
+    snapshot: &Snapshot,
+) -> anyhow::Result<(Verdict, Explanation)> {
+    let mut pod = noted(subject, pod, snapshot);
+    let is_copy = survey::annotation(sent, keys::ANNOTATION_STATUS).is_some();
+    if is_sent(subject, sent) && is_copy && pod.get("metadata").is_some_and(Value::is_object) {
+        let notes = &mut pod.to_mut()["metadata"]["managedFields"];
+        match notes.as_array_mut() {
+            Some(notes) => notes.push(brought(sent)),
+            None => *notes = json!([brought(sent)]),
+        }
+    }
+    explained(subject, &pod, snapshot)
+}
+
+/// What the API server notes of the containers of a Pod that is sent, as far as it decides: their names and those of their variables.
+fn brought(sent: &Value) -> Value {
+    let key = |name: &Value| format!("k:{{\"name\":\"{}\"}}", name.as_str().unwrap_or_default());
+    let named = |list: &Value, note: &dyn Fn(&Value) -> Value| {
+        let items = list.as_array().into_iter().flatten();
+        Value::Object(items.map(|item| (key(&item["name"]), note(item))).collect())
+    };
+    let of_variable = |_: &Value| json!({});
+    let of_container = |container: &Value| json!({"f:env": named(&container["env"], &of_variable)});
+    let of_list = |list: &str| named(&sent["spec"][list], &of_container);
+    let spec = json!({"f:containers": of_list("containers"), "f:initContainers": of_list("initContainers")});
+    json!({"fieldsV1": {"f:spec": spec}})
+}
+
+/// Whether a Pod is sent: as a manifest, or made of a template. Only what is stored has been through us.
+#[must_use]
+pub fn is_sent(subject: &Subject, pod: &Value) -> bool {
+    subject.workload.kind != WorkloadKind::Pod || pod.pointer("/metadata/uid").is_none()
+}
+
+fn explained(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::Result<(Verdict, Explanation)> {
+    let of = (pod, subject.namespace.as_str());
     let (mut verdict, mut explanation) =
         with_request(Phase::Mutate, pods(), of, |request| crate::admission::explain(request, snapshot))?;
     verdict.warnings.iter_mut().for_each(|warning| unnamed(subject, warning));
@@ -75,12 +121,11 @@ pub fn explain(subject: &Subject, pod: &Value, snapshot: &Snapshot) -> anyhow::R
 /// it stands beside a container of ours, and names no account but one that we give to Pods.
 fn noted<'p>(subject: &Subject, pod: &'p Value, snapshot: &Snapshot) -> Cow<'p, Value> {
     let Some(record) = survey::annotation(pod, keys::ANNOTATION_STATUS) else { return Cow::Borrowed(pod) };
-    let is_sent = subject.workload.kind != WorkloadKind::Pod || pod.pointer("/metadata/uid").is_none();
     let record: Value = serde_json::from_str(record).unwrap_or_default();
     let account = record.pointer("/serviceAccount/now").and_then(Value::as_str);
     let accounts = snapshot.namespace(&subject.namespace).map(|view| &view.service_accounts);
     let is_ours = |account: &str| accounts.and_then(|all| all.get(account)) == Some(&Ownership::Ours);
-    if !is_sent || (survey::is_injected(pod) && account.is_none_or(is_ours)) {
+    if !is_sent(subject, pod) || (survey::is_injected(pod) && account.is_none_or(is_ours)) {
         return Cow::Borrowed(pod);
     }
     let field = format!("f:{}", keys::ANNOTATION_STATUS);

@@ -1,16 +1,22 @@
 mod one_way;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::documents;
 use super::review;
 use super::runtimes::{self, Workloads};
-use super::workload::Subject;
+use super::workload::{Subject, UnknownType, unread};
 use super::world::{Facts, World};
+use crate::admission::inject;
+use crate::admission::verdict::Verdict;
+use crate::cli::io::Io;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
+use crate::store::{Change, Kind, Store, Via, change_of};
 
 #[test]
 fn a_name_of_a_manifest_never_becomes_a_line_of_a_report() {
@@ -239,4 +245,117 @@ fn pods_of_a_template_with_a_forged_record_are_judged_as_the_webhook_judges_them
         assert_eq!(pod["spec"]["serviceAccountName"], account, "{is_beside_ours}");
         assert_eq!(pod["metadata"].get("managedFields"), None, "what only the API server writes is written nowhere");
     }
+}
+
+/// The configuration hash of an answer.
+fn hash(verdict: &Verdict) -> Option<&str> {
+    verdict.audit.iter().find(|(name, _)| *name == "config-hash").map(|(_, hash)| hash.as_str())
+}
+
+/// The variables of tracing stand in the copy, so that to the API server they are the requester's own: controllers, who keep no values of variables,
+/// and the webhook leave them out of the hash.
+#[test]
+fn a_template_that_was_copied_from_an_injected_pod_is_explained_with_the_hash_of_the_controllers() {
+    let mut world = fresh();
+    world.platform.text.push_str("trace: {endpoint: 'http://otel:4317'}\n");
+    let mut plain = recorded(None, None, false);
+    plain["metadata"]["namespace"] = json!("team");
+    let subject = Subject::of(&plain, "team").unwrap();
+    review::prepare(&mut world, &subject, &plain).unwrap();
+    let snapshot = world.snapshot().unwrap();
+    let mut pod = subject.pod(&plain);
+    let verdict = review::evaluate(&subject, &pod, &snapshot).unwrap();
+    json_patch::patch(&mut pod, &verdict.operations()).unwrap();
+    let copy = subject.with_pod(&plain, &pod);
+    assert!(copy.to_string().contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{copy}");
+
+    let mut store = Store::new("own");
+    let change = change_of(Kind::Deployment, &copy.to_string()).unwrap();
+    store.apply(&Change { via: Via::File, ..change }, Duration::ZERO);
+    let kept = store.workload(Kind::Deployment, "team", "weather").unwrap();
+    let template = kept.governed_template(&snapshot.labels).unwrap();
+    let wanted = inject::needs("team", &subject.workload, &template, &snapshot).config_hash;
+    let pod = subject.pod(&copy);
+    let (told, _) = review::explain_as_sent(&subject, (&pod, &pod), &snapshot).unwrap();
+    assert!(wanted.is_some() && wanted.as_deref() != hash(&verdict), "{wanted:?}");
+    assert_eq!(hash(&told), wanted.as_deref());
+    // What `inject` wrote it finds as it left it.
+    assert_eq!(review::evaluate(&subject, &pod, &snapshot).unwrap().operations(), []);
+    let (told, _) = review::explain_as_sent(&subject, (&subject.pod(&plain), &subject.pod(&plain)), &snapshot).unwrap();
+    assert_eq!(hash(&told), hash(&verdict), "of a template that was copied from nowhere it is the same");
+}
+
+/// (apiVersion, kind, the field that is wrong and what is said of it)
+#[test]
+fn types_of_pods_and_what_makes_them_that_no_api_server_knows_are_told_with_the_right_one() {
+    for (version, kind, says) in [
+        ("v1", "Deployment", Some("apiVersion: the API server knows no Deployment of v1; write apiVersion: apps/v1")),
+        (
+            "apps/v1beta2",
+            "DaemonSet",
+            Some("apiVersion: the API server knows no DaemonSet of apps/v1beta2; write apiVersion: apps/v1"),
+        ),
+        (
+            "batch/v1beta1",
+            "CronJob",
+            Some("apiVersion: the API server knows no CronJob of batch/v1beta1; write apiVersion: batch/v1"),
+        ),
+        ("apps/v1", "Pod", Some("apiVersion: the API server knows no Pod of apps/v1; write apiVersion: v1")),
+        ("", "StatefulSet", Some("apiVersion: is missing; write apiVersion: apps/v1")),
+        (
+            "apps/v1",
+            "statefulset",
+            Some("kind: the API server knows no statefulset of apps/v1; write kind: StatefulSet"),
+        ),
+        ("apps", "replicaset", Some("write apiVersion: apps/v1, and kind: ReplicaSet")),
+        ("apps/v1", "ReplicationController", Some("write apiVersion: v1")),
+        ("apps/v1", "Deployment", None),
+        ("v1", "Pod", None),
+        ("v1", "ReplicationController", None),
+        ("example.com/v1", "Deployment", None),
+        ("agents.x-k8s.io/v1", "Sandbox", None),
+        ("v1", "Service", None),
+        ("", "", None),
+    ] {
+        let object = json!({"apiVersion": version, "kind": kind});
+        let told = UnknownType::of(&object).map(|unknown| format!("{}: {}", unknown.field(), unknown.words()));
+        assert_eq!(told.is_some(), says.is_some(), "{version} {kind}: {told:?}");
+        assert!(told.unwrap_or_default().ends_with(says.unwrap_or_default()), "{version} {kind}");
+    }
+    for other in [json!("text"), json!([1]), json!({"kind": 1, "apiVersion": ["v1"]}), Value::Null] {
+        assert_eq!(UnknownType::of(&other), None, "{other}");
+        assert_eq!(unread(&other, "team"), None, "{other}");
+    }
+}
+
+#[test]
+fn what_makes_no_pods_for_want_of_a_template_is_told() {
+    let of = |kind: &str, spec: Value| {
+        unread(&json!({"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec}), "team")
+    };
+    let told = of("CronJob", json!({"jobTemplate": {"spec": {}}})).unwrap();
+    assert!(told.starts_with("CronJob team/x: spec.jobTemplate.spec.template is missing or no mapping"), "{told}");
+    assert!(of("Job", json!({"template": "text"})).is_some_and(|told| told.contains("spec.template is missing")));
+    assert_eq!(of("Job", json!({"template": {}})), None);
+}
+
+/// Whatever follows the first finds nothing there, and was told to be in order.
+#[test]
+fn standard_input_is_read_once() {
+    let read = |paths: &[&str]| {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let (mut stdin, mut out, mut err) = (&b"a: 1\n"[..], Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        documents::read(&paths, &mut io).map(|sources| sources.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(read(&["-"]), Ok(1));
+    assert!(read(&["-", "-"]).is_err_and(|error| error.contains("named twice")));
+}
+
+#[test]
+fn a_text_in_another_encoding_is_refused_with_its_line_and_the_way_out() {
+    let (mut stdin, mut out, mut err) = (&b"a: 1\nb: gr\xfc\xdfe\n"[..], Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+    let error = documents::read(&["-".to_owned()], &mut io).unwrap_err().to_string();
+    assert!(error.starts_with("standard input is not UTF-8 text: line 2 ") && error.contains("iconv -f"), "{error}");
 }

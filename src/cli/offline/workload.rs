@@ -33,6 +33,86 @@ pub struct Subject {
 /// A kind that makes Pods and that the engine has no name for; to it their controller is one of a kind it does not know.
 const REPLICATION_CONTROLLER: &str = "ReplicationController";
 
+/// What is or makes Pods in Kubernetes itself.
+const OWN: [WorkloadKind; 7] = [
+    WorkloadKind::Pod,
+    WorkloadKind::Deployment,
+    WorkloadKind::StatefulSet,
+    WorkloadKind::DaemonSet,
+    WorkloadKind::ReplicaSet,
+    WorkloadKind::Job,
+    WorkloadKind::CronJob,
+];
+
+/// A type that no API server knows, and the one that was meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownType<'v> {
+    api_version: &'v str,
+    kind: &'v str,
+    meant: (&'static str, &'static str),
+}
+
+impl<'v> UnknownType<'v> {
+    /// That of an object, where it is meant to be or to make Pods: in groups without a dot there are no types but Kubernetes' own.
+    #[must_use]
+    pub fn of(object: &'v Value) -> Option<Self> {
+        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let own = OWN.into_iter().map(|one| (one.api_version(), one.as_str()));
+        let mut own = own.chain([(WorkloadKind::Unknown.api_version(), REPLICATION_CONTROLLER)]);
+        let meant = own.find(|(_, known)| known.eq_ignore_ascii_case(kind)).filter(|_| !group.contains('.'))?;
+        (meant != (api_version, kind)).then_some(Self { api_version, kind, meant })
+    }
+
+    /// Whether the object says of no version that it is.
+    #[must_use]
+    pub fn is_without_version(&self) -> bool {
+        self.api_version.is_empty()
+    }
+
+    /// The field that is wrong.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        if self.api_version == self.meant.0 { "kind" } else { "apiVersion" }
+    }
+
+    /// What is wrong with it, and what to write.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { api_version, kind, meant: (meant, meant_kind) } = self;
+        let and = if kind == meant_kind { String::new() } else { format!(", and kind: {meant_kind}") };
+        match () {
+            () if api_version.is_empty() => format!("is missing; write apiVersion: {meant}{and}"),
+            () if api_version == meant => {
+                format!("the API server knows no {kind} of {meant}; write kind: {meant_kind}")
+            }
+            () => format!("the API server knows no {kind} of {api_version}; write apiVersion: {meant}{and}"),
+        }
+    }
+}
+
+/// Why an object that is meant to be or to make Pods is no subject; `None` of every other object.
+#[must_use]
+pub fn unread(object: &Value, default_namespace: &str) -> Option<String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let title = || {
+        let (kind, namespace) = (text("/kind").unwrap_or_default(), text("/metadata/namespace"));
+        let (namespace, name) = (namespace.unwrap_or(default_namespace), text("/metadata/name").unwrap_or_default());
+        shown(&format!("{kind} {namespace}/{name}"))
+    };
+    if let Some(unknown) = UnknownType::of(object) {
+        return Some(format!("{}: {}: {}", title(), unknown.field(), unknown.words()));
+    }
+    let (version, kind) = (text("/apiVersion")?, text("/kind")?);
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let kind = WorkloadKind::from_group_kind(group, kind).filter(|kind| kind.api_version() == version)?;
+    Subject::of(object, default_namespace).is_none().then(|| {
+        let path = kind.template_path().join(".");
+        format!("{}: {path} is missing or no mapping, so that it makes no Pods; write their template there", title())
+    })
+}
+
 impl Subject {
     /// The subject an object is; `None` for other kinds and for workloads without a template.
     #[must_use]

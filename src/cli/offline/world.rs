@@ -299,7 +299,7 @@ impl World {
         if is_defaults || keys::WATCHED_CONFIG_MAPS.contains(&name) {
             let created =
                 object.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or_default().into();
-            let input = ConfigMapInput { is_defaults, kept, created, data: content };
+            let input = ConfigMapInput { is_defaults, kept, created, data: content, ..ConfigMapInput::default() };
             self.touch(place);
             self.config_maps.entry(place.to_owned()).or_default().insert(name.to_owned(), input);
         }

@@ -8,7 +8,6 @@ use crate::cli::Cli;
 use crate::cli::render::policies;
 use crate::cli::status::shape::FIELDS;
 use crate::cli::validate::OfFiles;
-use crate::config::gates::Gates;
 use crate::config::resolved::Resolved;
 use crate::config::schema::keys::KEYS;
 use crate::domain::reason::Reason;
@@ -202,9 +201,9 @@ fn build_images() -> String {
 
 /// Every feature gate.
 fn gates() -> String {
-    let rows =
-        Gates::default().named().into_iter().map(|(name, default)| vec![format!("`{name}`"), default.to_string()]);
-    table(&["gate", "default"], rows)
+    let rows = super::gates::rows()
+        .map(|(name, default, meaning)| vec![format!("`{name}`"), default.to_string(), meaning.to_owned()]);
+    table(&["gate", "default", "meaning"], rows)
 }
 
 /// Every key of the platform file.

@@ -2,6 +2,7 @@
 //!
 //! In: the tables of the code itself (flags, reasons, keys, metrics, platform file). Out: Markdown.
 
+mod gates;
 pub mod keys;
 pub mod markdown;
 pub mod metrics;

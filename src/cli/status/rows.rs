@@ -144,7 +144,8 @@ fn row(
 ) -> anyhow::Result<Row> {
     let governed = governed::with_type(object, subject, snapshot);
     let asks = governed::asks(object, subject, snapshot);
-    let (verdict, explanation) = review::explain(subject, &subject.pod(&governed), snapshot)?;
+    let pod = subject.pod(&governed);
+    let (verdict, explanation) = review::explain_as_sent(subject, (&pod, &pod), snapshot)?;
     let counted = count(pods, &verdict);
     let rollout = rollout::of(subject.workload.kind, object);
     let drift = Drift::of(counted);

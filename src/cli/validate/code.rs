@@ -36,7 +36,7 @@ macro_rules! of_files {
 of_files! {
     Syntax, "the text is not YAML that the API server's clients read; nothing of the document was judged";
     Key, "a label or annotation that resembles one that Drawbridge reads, or stands where nobody reads it";
-    UnknownKind, "the kind or its group resembles one of Drawbridge: no API server knows it, and nothing else was judged";
+    UnknownKind, "the kind, its group or its version resembles one of Drawbridge, or one that makes Pods: no API server knows it, and nothing else was judged";
     Config, "the platform file or the feature gates in the ConfigMap have a fault, or say something without effect";
 }
 

@@ -161,3 +161,86 @@ fn a_key_with_a_dot_is_told_as_one_key() {
         assert!(has(&seen, "UnknownField", &format!("{words}the API server knows no such field")), "{seen:?}");
     }
 }
+
+/// Readers of YAML take them for numbers and booleans, and the API server reads no object that is called so.
+#[test]
+fn names_that_are_no_text_are_told_as_they_were_written() {
+    for kind in ["Service", "Pod"] {
+        for (written, says) in [
+            ("name: 123", "metadata.name must be a string; put 123 in quotes"),
+            ("name: on", "metadata.name must be a string; put on in quotes"),
+            ("generateName: 0x1F", "metadata.generateName must be a string; put 0x1F in quotes"),
+            ("name: a\n  namespace: 007", "metadata.namespace must be a string; put 007 in quotes"),
+            ("name: [a]", "metadata.name must be a string; a list was found"),
+        ] {
+            let (exit, out, err) = run("-", &format!("apiVersion: v1\nkind: {kind}\nmetadata:\n  {written}\n"));
+            assert_eq!(exit, Exit::Findings, "{kind} {written}: {err}");
+            assert!(out.contains(says) && out.contains("\"Undecodable\""), "{kind} {written}: {out}");
+        }
+        let quoted = format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: \"123\", namespace: 'on'}}\n");
+        assert!(!run("-", &quoted).1.contains("in quotes"), "{kind}");
+    }
+    let labelled = "apiVersion: v1\nkind: Service\nmetadata: {name: a, labels: {app: yes}}\n";
+    let (_, out, _) = run("-", labelled);
+    assert!(out.contains("metadata.labels[app] must be a string; put yes in quotes"), "{out}");
+}
+
+/// No other check looks at them, so that they passed for manifests in order.
+#[test]
+fn a_workload_of_a_type_that_no_api_server_knows_is_a_finding_with_the_line_of_the_field() {
+    for (head, line, says) in [
+        (
+            "apiVersion: extensions/v1beta1\nkind: Deployment",
+            1,
+            "apiVersion: the API server knows no Deployment of extensions/v1beta1;",
+        ),
+        (
+            "apiVersion: apps/v1\nkind: deployment",
+            2,
+            "kind: the API server knows no deployment of apps/v1; write kind: Deployment",
+        ),
+        ("apiVersion: v1\nkind: AgentRuntime", 1, "did you mean agent.kagenti.dev/v1alpha1?"),
+    ] {
+        let (exit, out, err) = run("-", &format!("{head}\nmetadata: {{name: a}}\n"));
+        assert_eq!(exit, Exit::Findings, "{head}: {err}");
+        let found: Vec<Value> = serde_json::from_str(&out).unwrap();
+        assert_eq!(
+            (found.len(), &found[0]["code"], &found[0]["line"]),
+            (1, &json!("UnknownKind"), &json!(line)),
+            "{out}"
+        );
+        assert!(found[0]["text"].as_str().is_some_and(|text| text.contains(says)), "{out}");
+    }
+    // A type of somebody else, and a file that says of no version that it is: values of a chart may have such a word.
+    for head in ["apiVersion: example.com/v1\nkind: Deployment", "kind: Deployment"] {
+        assert_eq!(run("-", &format!("{head}\nmetadata: {{name: a}}\n")).0, Exit::Ok, "{head}");
+    }
+}
+
+#[test]
+fn standard_input_is_no_two_things_at_once() {
+    let words = ["drawbridge", "validate", "-f", "-", "--cluster-objects", "-"];
+    let cli = Cli::try_parse_from(words).unwrap();
+    let (mut stdin, mut out, mut err) = (&b"kind: [\n"[..], Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+    let ran = cli.command.run(&mut io);
+    assert_eq!(conclude(ran, &mut io), Exit::Usage);
+    assert!(out.is_empty() && String::from_utf8_lossy(&err).contains("named twice"), "{out:?} {err:?}");
+}
+
+/// kubectl reads nothing of them, and they passed for documents in order.
+#[test]
+fn a_document_that_is_no_object_is_a_finding() {
+    let pod = "apiVersion: v1\n  kind: Pod\n  metadata: {name: a}\n";
+    for (input, line, says) in [
+        (format!("- {pod}- {pod}"), 1, "an object is expected and a list was found; write each of its objects"),
+        ("a: 1\n---\n[{}]\n".to_owned(), 3, "an object is expected and a list was found"),
+        ("just text\n".to_owned(), 1, "an object is expected and a string was found"),
+    ] {
+        let (exit, out, err) = run("-", &input);
+        assert_eq!(exit, Exit::Findings, "{input}{err}");
+        let found: Vec<Value> = serde_json::from_str(&out).unwrap();
+        assert_eq!((found.len(), &found[0]["code"], &found[0]["line"]), (1, &json!("Syntax"), &json!(line)), "{out}");
+        assert!(found[0]["text"].as_str().is_some_and(|text| text.contains(says)), "{out}");
+    }
+}

@@ -33,7 +33,7 @@ use crate::domain::keys;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Manifests: files, folders, or - for standard input.
-    #[arg(short, long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["live", "hand_over"])]
+    #[arg(short, long, value_name = "PATH", value_parser = given::path, conflicts_with_all = ["live", "hand_over", "kubeconfig", "context"])]
     pub filename: Vec<String>,
     /// Read the objects from a cluster, and say in which order to apply what they become.
     #[arg(long)]

@@ -1,6 +1,37 @@
 //! Pods beside what they would be now, and how far their rollout is.
 
+use std::time::Duration;
+
 use super::*;
+use crate::admission::inject;
+use crate::cli::offline::review;
+use crate::cli::offline::workload::Subject;
+use crate::domain::keys;
+use crate::store::{Change, Kind, Store, Via, change_of};
+
+/// Traces are told where to go, and the template brings the variables, as the Pod that it was copied from had them: to the API server they are the
+/// requester's own, so that the stamp of its Pods does not cover them.
+#[test]
+fn pods_of_a_template_that_was_copied_from_an_injected_pod_are_not_outdated() {
+    let mut world = world();
+    world.platform.text.push_str("trace: {endpoint: 'http://otel:4317'}\n");
+    let snapshot = world.snapshot().unwrap();
+    let plain = deployment("w", json!({"kagenti.io/type": "agent"}));
+    let subject = Subject::of(&plain, "team1").unwrap();
+    let mut made = subject.pod(&plain);
+    let verdict = review::evaluate(&subject, &made, &snapshot).unwrap();
+    json_patch::patch(&mut made, &verdict.operations()).unwrap();
+    let copy = subject.with_pod(&plain, &made);
+    let mut store = Store::new(keys::OPERATOR_NAMESPACE);
+    let change = change_of(Kind::Deployment, &copy.to_string()).unwrap();
+    store.apply(&Change { via: Via::File, ..change }, Duration::ZERO);
+    let kept = store.workload(Kind::Deployment, "team1", "w").unwrap().governed_template(&snapshot.labels).unwrap();
+    let stamp = inject::needs("team1", &subject.workload, &kept, &snapshot).config_hash.unwrap();
+    let current = json!({"kagenti.io/authbridge-status": "{}", "kagenti.io/config-hash": stamp});
+    let seen = Seen { workloads: vec![copy], pods: vec![pod("a", "w", current)], ..Seen::default() };
+    let row = &rows(&seen, "team1", &world, &[]).unwrap()[0];
+    assert_eq!((row.pods.injected, row.pods.outdated, row.drift), (1, 0, Drift::None));
+}
 
 #[test]
 fn pods_are_counted_beside_what_they_would_be_now() {
