@@ -18,6 +18,8 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::patience::patience;
+
 /// A position in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
@@ -211,10 +213,10 @@ impl Audit {
     /// as answered, and so does what was lost with an API server that was killed).
     ///
     /// # Errors
-    /// When a request is still running after ten seconds; the message lists those.
+    /// When a request is still running after [`patience`]; the message lists those.
     pub async fn settled(&self, mark: Mark) -> Result<Requests> {
         let now = self.mark()?;
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+        let deadline = tokio::time::Instant::now() + patience();
         loop {
             let requests = self.between(mark, now)?;
             let alive_since = self.alive_since.load(Ordering::Acquire);

@@ -175,7 +175,7 @@ pub async fn ask(
     network
         .run(move || {
             let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+            stream.set_read_timeout(Some(PATIENCE / 3))?;
             stream.write_all(text.as_bytes())?;
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer)?;

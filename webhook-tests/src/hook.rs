@@ -130,7 +130,7 @@ impl Hook {
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "failurePolicy": "Fail",
-            "timeoutSeconds": 5,
+            "timeoutSeconds": 30,
             "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": objects.namespace() } },
             "rules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"] }],
         });

@@ -4,14 +4,14 @@
 //! configurations and policies that `drawbridge render` prints; only the Deployments are left out, and the Service is
 //! an ExternalName in front of a balancer that plays kube-proxy. One per control plane: the names are the product's.
 
-mod lookup;
+pub(crate) mod lookup;
 mod prepared;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::render::kinds::Kinds;
 use drawbridge::cli::render::{self, FailureMode, Install, platform};
 use drawbridge::cli::serve::flags::Namespaces;
@@ -26,13 +26,11 @@ pub use prepared::plane;
 
 use crate::control_plane::{ControlPlane, Options};
 use crate::network::{Entrance, Network};
-use crate::patience::patience;
+use crate::patience::{lease, patience};
 use crate::{Balancer, BalancerOptions, Drawbridge, Objects, Port, household};
 
-/// Times of the product that a test need not wait for as long as a cluster does. The Lease keeps twice the time in which a crowded
-/// machine may not come to renewing it.
-pub const BRISK: [&str; 4] =
-    ["--drain-delay=500ms", "--absence-proof=1s", "--lease-duration=4s", "--config-poll=100ms"];
+/// Times of the product that a test need not wait for as long as a cluster does; [`lease`] is another.
+pub const BRISK: [&str; 3] = ["--drain-delay=500ms", "--absence-proof=1s", "--config-poll=100ms"];
 
 /// What varies between installations.
 #[derive(Debug, Clone)]
@@ -74,7 +72,7 @@ impl Default for Installing {
             failure_mode: FailureMode::Fail,
             webhooks: 1,
             controllers: 1,
-            flags: BRISK.map(str::to_owned).into(),
+            flags: brisk(),
             platform: String::new(),
             gates: platform::gates_file(&Gates::default()),
             spiffe_driver: true,
@@ -87,6 +85,12 @@ impl Default for Installing {
             network: None,
         }
     }
+}
+
+/// [`BRISK`], with a Lease that is not lost because its holder did not get to renewing it.
+fn brisk() -> Vec<String> {
+    let lease = format!("--lease-duration={}s", lease().as_secs());
+    BRISK.map(str::to_owned).into_iter().chain([lease]).collect()
 }
 
 /// A running installation; dropping it ends its processes.
@@ -103,7 +107,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Applies the manifests, starts the processes and waits until all are ready and the balancer serves them.
+    /// Applies the manifests, starts the processes and waits until all are ready, the balancer serves them and the API server reaches them.
     ///
     /// # Errors
     /// When an object is refused or a process does not become ready; the message has the end of its log.
@@ -143,6 +147,7 @@ impl Installation {
         }
         this.balancer.wait_for_endpoints(installing.webhooks).await?;
         policies_in_force(cp, installing.kinds).await?;
+        called(&objects, installing).await?;
         Ok(this)
     }
 
@@ -270,6 +275,52 @@ async fn policies_in_force(cp: &ControlPlane, kinds: Kinds) -> Result<()> {
     tokio::time::timeout(patience(), refused).await.with_context(|| format!("{policy} never refuses anything"))?
 }
 
+/// Waits until the API server reaches the webhooks. A process is ready once the authority that it serves by is published, and the API server, which hears
+/// of that by a watch, refuses until then whatever it would ask them about.
+async fn called(objects: &Objects, installing: &Installing) -> Result<()> {
+    // Who is given a certificate publishes no authority: that is up to the trial.
+    let is_given = installing.flags.iter().any(|flag| flag.starts_with("--webhook-cert-"));
+    if installing.webhooks == 0 || is_given {
+        return Ok(());
+    }
+    let served = installing.namespaces.split(',').map(str::trim).find(|name| !name.is_empty()).unwrap_or("default");
+    let tried = judged(installing.kinds, served);
+    let begun = tokio::time::Instant::now();
+    loop {
+        match objects.create(&tried, true).await?.result {
+            Err(status) if status.message.contains("failed calling webhook") => {
+                ensure!(begun.elapsed() < patience(), "no webhook is reached: {}", status.message);
+            }
+            // Allowed or refused, somebody answered.
+            _ => return Ok(()),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// An object that is stored only if a webhook has answered, those of both configurations where both have any.
+fn judged(kinds: Kinds, namespace: &str) -> Value {
+    let (api_version, kind, spec) = match kinds {
+        Kinds::All => (
+            "agent.kagenti.dev/v1alpha1",
+            "AgentBuild",
+            serde_json::json!({
+                "source": {"sourceRepository": "github.com/kagenti/agent-examples.git", "sourceSubfolder": "a2a/weather_service"},
+                "buildOutput": {"imageRegistry": "registry.cr-system.svc.cluster.local:5000", "image": "weather-service", "imageTag": "v0.0.1"},
+            }),
+        ),
+        Kinds::Kaos => (
+            "kaos.tools/v1alpha1",
+            "MCPServer",
+            serde_json::json!({"runtime": "python-string", "params": "def add(a: int, b: int) -> int:\n    return a + b\n"}),
+        ),
+        Kinds::Beeai => ("beeai.dev/v1", "Agent", serde_json::json!({"image": "example.com/agent:1"})),
+    };
+    serde_json::json!({
+        "apiVersion": api_version, "kind": kind, "metadata": {"name": "tried", "namespace": namespace}, "spec": spec,
+    })
+}
+
 /// What compares with objects of `kinds` comes last, once the API server knows these kinds.
 async fn apply_all(objects: &Objects, rendered: Vec<(String, Value)>, kinds: &[lookup::Defined]) -> Result<()> {
     let (comparing, rest): (Vec<_>, Vec<_>) = rendered.into_iter().partition(|(_, object)| lookup::compares(object));
@@ -326,6 +377,3 @@ fn spiffe_driver() -> Value {
 fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     std::fs::write(folder.join(name), text).with_context(|| name.to_owned())
 }
-
-/// How long a process may take to end by SIGTERM.
-pub const FAREWELL: Duration = Duration::from_secs(30);

@@ -40,8 +40,8 @@
 //! Instances of the product, behind what plays kube-proxy, with a neighbour's webhook in front:
 //!
 //! ```no_run
-//! use std::time::Duration;
 //! use serde_json::json;
+//! use webhook_tests::patience::patience;
 //! use webhook_tests::{Balancer, BalancerOptions, ControlPlane, Drawbridge, Hook, Process, hook};
 //!
 //! # async fn example() -> anyhow::Result<()> {
@@ -64,7 +64,7 @@
 //! });
 //! mirror.await?.register_for_pods(&ns, "a-name-before-ours", hook::Kind::MutatingAgain).await?;
 //!
-//! replica.stop(Duration::from_secs(30)).await?; // or terminate, kill, pause, resume, start_again
+//! replica.stop(patience()).await?; // or terminate, kill, pause, resume, start_again
 //! println!("{}", replica.log());
 //! // On a control plane of one's own, also:
 //! cp.restart_with(Process::ApiServer, &["--enable-admission-plugins=AlwaysPullImages"]).await?;
@@ -108,6 +108,7 @@ pub mod pki;
 pub mod port;
 pub mod programs;
 pub mod sandbox;
+pub mod served;
 pub mod spire;
 pub mod svid;
 pub mod tekton;
@@ -127,6 +128,7 @@ pub use metrics::Metrics;
 pub use namespace::TestNamespace;
 pub use objects::{Answer, Objects, wait_for, wait_gone, wait_until};
 pub use port::Port;
+pub use served::wait_served;
 pub use tekton::Tekton;
 
 /// Installs the process's TLS provider; an error would only say that one is installed already, which is all it takes.

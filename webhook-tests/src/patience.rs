@@ -1,8 +1,8 @@
 //! How long tests wait for what they are owed: two minutes, and longer on a machine that has shown itself to be slow.
 //!
-//! In: how long the control planes of this process took to start. Out: [`patience`], and [`delay`], by which an API server may come late. Promises: the first
-//! is two minutes where a control plane starts within ten seconds, never shorter, and bounded, so that what hangs ends; no verdict depends on how
-//! fast a machine is.
+//! In: how long the control planes of this process took to start. Out: [`patience`], which is [`timeout`] for commands; [`delay`], by which an API server
+//! may come late; and [`lease`], for which a process keeps what it has to renew. Promises: the first is two minutes where a control plane starts within
+//! ten seconds, never shorter, and bounded, so that what hangs ends; no verdict depends on how fast a machine is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,6 +17,9 @@ const STARTS: u32 = 12;
 const PART: u32 = 10;
 /// The shortest and the longest time that is allowed for that; the longest is what the product allows everywhere.
 const LATE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+
+/// A Lease lasts for so many delays.
+const LASTS: u32 = 8;
 
 /// The slowest start so far, in milliseconds.
 static SLOWEST: AtomicU64 = AtomicU64::new(0);
@@ -33,6 +36,19 @@ pub fn delay() -> Duration {
     late(Duration::from_millis(SLOWEST.load(Ordering::Relaxed)))
 }
 
+/// How long a Lease lasts in tests, in whole seconds: four, and longer where its holder may not get to renewing it for that long. What can be lost only
+/// by it runs out within a fraction of [`patience`].
+#[must_use]
+pub fn lease() -> Duration {
+    lasting(delay())
+}
+
+/// [`patience`] as commands take it, ours and kubectl: what they wait for has to come, and how soon is nobody's verdict.
+#[must_use]
+pub fn timeout() -> String {
+    format!("--timeout={}s", patience().as_secs())
+}
+
 /// A control plane took that long to start.
 pub fn started(took: Duration) {
     SLOWEST.fetch_max(u64::try_from(took.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -44,6 +60,10 @@ fn of(slowest: Duration) -> Duration {
 
 fn late(slowest: Duration) -> Duration {
     (slowest / PART).clamp(LATE.0, LATE.1)
+}
+
+fn lasting(delay: Duration) -> Duration {
+    Duration::from_secs_f64((delay * LASTS).as_secs_f64().ceil())
 }
 
 #[cfg(test)]
@@ -58,7 +78,11 @@ mod tests {
         for (start, wanted) in [(0, 500), (5, 500), (40, 4_000), (1_000, 10_000)] {
             assert_eq!(late(Duration::from_secs(start)), Duration::from_millis(wanted), "{start}");
         }
+        for (delay, wanted) in [(500, 4), (501, 5), (1_000, 8), (10_000, 80)] {
+            assert_eq!(lasting(Duration::from_millis(delay)), Duration::from_secs(wanted), "{delay}");
+        }
         started(Duration::from_secs(1));
         assert!(patience() >= LEAST);
+        assert!(lease() >= Duration::from_secs(4));
     }
 }

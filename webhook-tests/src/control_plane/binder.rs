@@ -13,6 +13,9 @@ use kube::core::Status;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::patience::patience;
 
 /// How many bindings are on their way at once.
 const CONCURRENCY: usize = 16;
@@ -53,7 +56,7 @@ fn named_node(pod: &Pod) -> Option<String> {
     fields.filter(|field| field.key == "metadata.name").find_map(|field| field.values.as_ref()?.first().cloned())
 }
 
-/// Binds until it worked or the Pod is gone, bound, or not bindable.
+/// Binds until it worked or the Pod is gone, bound, or not bindable; the API server may be away for a while.
 async fn bind(client: &Client, pod: &Pod, node: &str) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let binding = Binding {
@@ -65,7 +68,8 @@ async fn bind(client: &Client, pod: &Pod, node: &str) {
         },
     };
     let mut pause = Duration::from_millis(100);
-    for _ in 0..20 {
+    let begun = Instant::now();
+    while begun.elapsed() < patience() {
         let answer: Result<Status, kube::Error> =
             pods.create_subresource("binding", &pod.name_any(), &PostParams::default(), &binding).await;
         match answer {

@@ -6,12 +6,10 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::Api;
 use tokio::process::Command;
 
 use super::ControlPlane;
-use crate::wait_for;
+use crate::wait_served;
 
 impl ControlPlane {
     /// Applies the definition that `peers/SCRIPT` fetched and waits until the kind is served.
@@ -24,11 +22,8 @@ impl ControlPlane {
             Command::new(&script).arg("--where").output().await.with_context(|| script.display().to_string())?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
         let text = std::fs::read_to_string(String::from_utf8_lossy(&output.stdout).trim())?;
-        self.objects().await?.apply(&text).await?;
-        let established = |one: &CustomResourceDefinition| {
-            let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
-            conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
-        };
-        wait_for(&Api::all(self.client().await?), definition, established).await.map(drop)
+        let objects = self.objects().await?;
+        objects.apply(&text).await?;
+        wait_served(&objects, definition).await
     }
 }

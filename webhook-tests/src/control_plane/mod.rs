@@ -15,7 +15,6 @@ mod start;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use drawbridge::domain::keys;
@@ -36,6 +35,7 @@ use crate::kept::{Kept, Lent};
 use crate::kubectl::{self, Output};
 use crate::namespace::TestNamespace;
 use crate::objects::Objects;
+use crate::patience::patience;
 use crate::pki::Pair;
 pub use backup::Backup;
 use layout::Layout;
@@ -321,7 +321,7 @@ impl ControlPlane {
     pub async fn stop(&self, process: Process) -> Result<()> {
         let child = self.processes.lock().remove(&process);
         match child {
-            Some(child) => child.stop(Duration::from_secs(20)).await.map(drop),
+            Some(child) => child.stop(patience()).await.map(drop),
             None => Ok(()),
         }
     }

@@ -24,7 +24,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use tokio::time::Instant;
 
-use crate::{Metrics, TestNamespace};
+use crate::patience::patience;
+use crate::{Metrics, Objects};
 
 /// What the API server counted so far: webhook calls that failed and cost the request, and those it let pass.
 ///
@@ -42,9 +43,9 @@ pub async fn counted(client: &Client) -> Result<(f64, f64)> {
 /// policies and their parameters by watches of its own, and offers nothing to await.
 ///
 /// # Errors
-/// After 30 s; the message has the last answer.
-pub async fn until_created(ns: &TestNamespace, wanted: impl Fn(&Pod) -> bool) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(30);
+/// After [`patience`]; the message has the last answer.
+pub async fn until_created(ns: &Objects, wanted: impl Fn(&Pod) -> bool) -> Result<()> {
+    let deadline = Instant::now() + patience();
     loop {
         let answer = ns.create(&load::pod(None), true).await?;
         if let Ok(stored) = &answer.result

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use super::load::{injected, pod};
 use super::soak::look;
 use super::until_created;
+use crate::patience::patience;
 use crate::{ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation};
 
 /// How much longer creations may take during the attack.
@@ -199,7 +200,7 @@ const READ_AT_LAST: Duration = Duration::from_secs(600);
 
 /// Waits until nothing of the attack is left to be read.
 async fn everything_is_read(process: &Drawbridge) -> Result<()> {
-    let deadline = Instant::now() + READ_AT_LAST;
+    let deadline = Instant::now() + READ_AT_LAST.max(patience());
     while process.metrics().await?.sum("drawbridge_config_waiting_namespaces", &[]) > 0.0 {
         ensure!(Instant::now() < deadline, "what was written is not read");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -209,7 +210,7 @@ async fn everything_is_read(process: &Drawbridge) -> Result<()> {
 
 /// Waits until as many ConfigMaps are said to be over the bound of size.
 async fn counted(webhook: &Drawbridge, wanted: usize) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + patience();
     loop {
         let metrics = webhook.metrics().await?;
         let over = metrics.sum("drawbridge_config_over_bound", &[("bound", "size")]);

@@ -20,7 +20,7 @@ use crate::patience::patience;
 pub(super) const LAST: &str = keys::POLICY_OWN_AGENTS_NEW;
 
 /// Group, version and kind of a definition.
-pub(super) type Defined = (String, String, String);
+pub(crate) type Defined = (String, String, String);
 
 /// Whether that is a binding by which a policy compares with other objects.
 pub(super) fn compares(object: &Value) -> bool {
@@ -49,7 +49,7 @@ pub(super) fn defined(rendered: &[(String, Value)]) -> Vec<Defined> {
 }
 
 /// Waits until discovery names all of `kinds`.
-pub(super) async fn served(objects: &Objects, kinds: &[Defined]) -> Result<()> {
+pub(crate) async fn served(objects: &Objects, kinds: &[Defined]) -> Result<()> {
     const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let named = async {
         let mut tick = tokio::time::interval(Duration::from_millis(50));

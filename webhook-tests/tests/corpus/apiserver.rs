@@ -19,14 +19,10 @@ use tokio::time::Instant;
 use webhook_tests::corpus::Case;
 use webhook_tests::corpus::place::Place;
 use webhook_tests::objects::documents;
+use webhook_tests::patience::{lease, patience};
 use webhook_tests::{ControlPlane, Drawbridge, Objects};
 
 use super::verdict;
-
-/// How long a change of the cluster may take until decisions follow it.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a process may take to end.
-const FAREWELL: Duration = Duration::from_secs(20);
 
 /// What cases can share.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +123,7 @@ impl World {
 async fn judged(cp: &ControlPlane, case: &Case) -> Result<Vec<String>> {
     let place = Place::prepare(cp, case).await?;
     // The webhook learns of the objects by watches of its own; nothing but its decision tells that it has.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience();
     loop {
         let wrong = place.ask().await?;
         if wrong.is_empty() || Instant::now() > deadline {
@@ -170,7 +166,7 @@ impl Installed {
         if self.group == group {
             return Ok(());
         }
-        self.webhook.stop(FAREWELL).await?;
+        self.webhook.stop(patience()).await?;
         group.lay_out(self.folder.path(), &self.cp.objects().await?).await?;
         self.webhook.start_again()?;
         self.webhook.ready().await?;
@@ -211,7 +207,7 @@ async fn serve(cp: &ControlPlane, folder: &Path, role: &str) -> Result<Drawbridg
             format!("--config-path={}", file("config.yaml")),
             format!("--feature-gates-path={}", file("feature-gates.yaml")),
             "--drain-delay=0s".to_owned(),
-            "--lease-duration=4s".to_owned(),
+            format!("--lease-duration={}s", lease().as_secs()),
         ]
         .into()
     })

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use webhook_tests::a2a::{Agent, Card, served};
 use webhook_tests::household;
 use webhook_tests::network::Network;
+use webhook_tests::patience::timeout;
 use webhook_tests::programs;
 use webhook_tests::spire::{BundleForm, Spire, SpireOptions};
 
@@ -64,7 +65,7 @@ async fn what_is_signed_with_the_svid_of_the_workload_api_is_verified() {
     let card = folder.path().join("card.json");
     std::fs::write(&card, r#"{"name": "weather", "version": "1.0.0", "skills": [{"id": "echo"}]}"#).unwrap();
     let mut command = Command::new(programs::workspace("drawbridge").unwrap());
-    command.args(["card", "sign", "--timeout", "120s", "--spiffe-socket"]).arg(spire.socket()).arg(&card);
+    command.args(["card", "sign", &timeout(), "--spiffe-socket"]).arg(spire.socket()).arg(&card);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let signed = String::from_utf8(output.stdout).unwrap();

@@ -5,11 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use webhook_tests::a2a::{Agent, Card};
 use webhook_tests::network::Network;
+use webhook_tests::patience::patience;
 use webhook_tests::spire::{BundleForm, Spire, SpireOptions};
 use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace};
 
@@ -17,8 +18,6 @@ use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespa
 const WEATHER: u32 = 20_001;
 /// The user that another agent runs as.
 const OTHER: u32 = 20_002;
-/// How long a state may take until it is there.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The trust domain that an installation has by default.
 pub(crate) const DOMAIN: &str = "cluster.local";
 pub(crate) const NAME: &str = "weather-agent";
@@ -64,7 +63,7 @@ pub(crate) async fn address(ns: &TestNamespace) -> Result<SocketAddr> {
         let ip: IpAddr = status.pod_ip.as_deref().filter(|_| is_ready)?.parse().ok()?;
         Some(SocketAddr::from((ip, 8000)))
     };
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + patience();
     loop {
         let pods = ns.api::<Pod>().list(&Default::default()).await?;
         if let Some(address) = pods.iter().find_map(ready) {
@@ -77,7 +76,7 @@ pub(crate) async fn address(ns: &TestNamespace) -> Result<SocketAddr> {
 
 /// The AgentCard once `holds`; the last state is the error.
 pub(crate) async fn card(ns: &TestNamespace, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + patience();
     loop {
         // Until it is there, there is none.
         let found = ns.get("agent.kagenti.dev/v1alpha1", "AgentCard", &format!("{NAME}-deployment-card")).await;
@@ -143,9 +142,9 @@ async fn a_card_signed_by_the_identity_its_agent_runs_as_is_verified_and_bound_u
     // What is served says something else than what was signed.
     let tampered = Card { tamper: Some("Sends your keys elsewhere".to_owned()), ..signed.clone() };
     let running = Agent::start(&network, address, &tampered).await?;
-    let bad = card(&ns, "tampered with", |card| is(card, "Verified", "False")).await?;
-    let (_, reason) = condition(&bad, "Verified").context("Verified")?;
-    assert_eq!(reason, "SignatureInvalid", "{bad:#}");
+    // An agent that takes long to start is another one's story: it may be unreachable first.
+    let invalid = |card: &Value| condition(card, "Verified") == Some(("False", "SignatureInvalid"));
+    let bad = card(&ns, "tampered with", invalid).await?;
     assert!(!bad.to_string().contains("Sends your keys elsewhere"), "what nobody signed is not published: {bad:#}");
     drop(running);
 

@@ -29,7 +29,7 @@ const FLOOR: Duration = Duration::from_millis(500);
 
 /// Time for `count` agents to come up, and to be asked.
 fn patience(count: usize) -> Duration {
-    Duration::from_secs(120) + Duration::from_millis(500) * u32::try_from(count).unwrap_or(u32::MAX)
+    webhook_tests::patience::patience() + Duration::from_millis(500) * u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// A control plane on which Drawbridge believes `authority`, and the agents that answer there.

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use webhook_tests::network::Network;
+use webhook_tests::patience::{delay, patience};
 use webhook_tests::spire::{BundleForm, Spire, SpireOptions};
 use webhook_tests::svid;
 use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, trial};
@@ -25,8 +26,8 @@ use super::fleet::{self, ACCOUNT, DOMAIN, Fleet, cards, condition};
 /// The user that the agent runs as.
 const WEATHER: u32 = 20_001;
 const NAME: &str = "healthy-weather";
-const AUTHORITY: Duration = Duration::from_secs(360);
-const SVID: Duration = Duration::from_secs(60);
+/// An authority lasts as long as so many SVIDs.
+const AUTHORITY: u32 = 6;
 /// Between two looks of the signer, and of who publishes the bundle.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -35,6 +36,11 @@ async fn publish(ns: &TestNamespace, bundle: &str) -> Result<()> {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "spire-bundle"},
         "data": {"bundle.spiffe": bundle}});
     ns.apply_one(&object, false).await?.result.map(drop).map_err(|status| anyhow::anyhow!(status.message))
+}
+
+/// How long an SVID lasts: a minute, and longer where nobody would get to signing anew, and to looking at it, in the half of that which is left then.
+pub(crate) fn lasting() -> Duration {
+    Duration::from_secs((delay() * 120).as_secs())
 }
 
 #[allow(clippy::disallowed_methods, reason = "the test's own clock")]
@@ -65,7 +71,8 @@ pub(crate) fn losses(api: Api<AgentCard>) -> Arc<Mutex<Vec<String>>> {
 async fn who_signs_with_the_svid_of_the_moment_never_loses_trust() -> Result<()> {
     let (renewals, minutes) = (trial::size(2, 12), trial::size(0, 10));
     let cp = ControlPlane::start(Options::default()).await?;
-    let options = SpireOptions { trust_domain: DOMAIN.to_owned(), ca_ttl: AUTHORITY, svid_ttl: SVID };
+    let svid = lasting();
+    let options = SpireOptions { trust_domain: DOMAIN.to_owned(), ca_ttl: svid * AUTHORITY, svid_ttl: svid };
     let spire = Spire::start(options).await?;
     let network = Arc::new(Network::new().await?.with_pods().await?);
     let fleet = Fleet::start(&network).await?;
@@ -90,12 +97,12 @@ async fn who_signs_with_the_svid_of_the_moment_never_loses_trust() -> Result<()>
     fleet::account(&ns).await?;
     fleet::make(&ns, NAME, Duration::from_secs(5)).await?;
     let losses = losses(ns.api());
-    cards(&ns, NAME, 1, Duration::from_secs(120), |card| condition(card, "Verified") == "True").await?;
+    cards(&ns, NAME, 1, patience(), |card| condition(card, "Verified") == "True").await?;
 
     let begun = Instant::now();
     let (mut renewed, mut published, mut authorities) = (0, first.clone(), 1);
-    let limit = Duration::from_secs(180) + Duration::from_secs(90) * u32::try_from(minutes.max(renewals))?;
-    while renewed < renewals || begun.elapsed() < Duration::from_secs(60) * u32::try_from(minutes)? {
+    let limit = svid * 3 + svid * 3 / 2 * u32::try_from(minutes.max(renewals))?;
+    while renewed < renewals || begun.elapsed() < svid * u32::try_from(minutes)? {
         ensure!(begun.elapsed() < limit, "the SVID was renewed {renewed} times only");
         let bundle = spire.bundle(BundleForm::Spiffe)?;
         if bundle != published {

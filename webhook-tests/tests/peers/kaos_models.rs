@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use webhook_tests::container::{Container, ask};
 use webhook_tests::network::Network;
+use webhook_tests::patience::patience;
 
 use super::kaos::{KEY, container, identity, image, object, settings, upstream};
 
@@ -72,7 +73,7 @@ async fn a_fallback_answers_when_a_provider_refuses_and_a_budget_that_is_used_up
 
     // What an answer cost is counted a moment after it was given.
     let spent = async |model: &str, is_over: &dyn Fn(&Asked) -> bool| -> Asked {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + patience();
         loop {
             let answer = complete(model).await;
             if is_over(&answer) || Instant::now() > deadline {

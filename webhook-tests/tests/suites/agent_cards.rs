@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result, ensure};
 use drawbridge::api::agent_kagenti_dev::agent_card::AgentCard;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Event;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Installation, Installing, Mark, Options, TestNamespace, installation, programs, trial, wait_for,
-    wait_gone, wait_until,
+    wait_gone, wait_served, wait_until,
 };
 
 /// User of the processes that write.
@@ -252,13 +251,9 @@ async fn at_rest_and_after_a_restart_no_card_is_written() -> Result<()> {
 async fn unattended(cp: &ControlPlane, name: &str) -> Result<TestNamespace> {
     const CRD: &str = "agentcards.agent.kagenti.dev";
     let file = webhook_tests::corpus::root().join("../../manifests/crds").join(format!("{CRD}.yaml"));
-    cp.objects().await?.apply(&std::fs::read_to_string(file)?).await?;
-    let crds: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
-    wait_for(&crds, CRD, |crd| {
-        let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
-    })
-    .await?;
+    let objects = cp.objects().await?;
+    objects.apply(&std::fs::read_to_string(file)?).await?;
+    wait_served(&objects, CRD).await?;
     cp.namespace(name).await
 }
 

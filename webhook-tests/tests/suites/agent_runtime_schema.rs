@@ -1,24 +1,22 @@
 //! The CustomResourceDefinition on a real API server: what it takes, what it refuses and in which words, what kubectl shows.
 //! Cases of AgentRuntimes (docs/cases.md).
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
 use serde_json::{Value, json};
-use webhook_tests::{ControlPlane, TestNamespace, wait_for};
+use tokio::time::Instant;
+use webhook_tests::patience::{patience, timeout};
+use webhook_tests::{ControlPlane, TestNamespace, wait_served};
 
 const CRD: &str = "agentruntimes.agent.kagenti.dev";
 
 /// A namespace of a cluster that knows AgentRuntimes.
 async fn prepared(cp: &ControlPlane) -> Result<TestNamespace> {
     let file = webhook_tests::corpus::root().join("../../manifests/crds").join(format!("{CRD}.yaml"));
-    cp.objects().await?.apply(&std::fs::read_to_string(file)?).await?;
-    let crds: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
-    wait_for(&crds, CRD, |crd| {
-        let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
-    })
-    .await?;
+    let objects = cp.objects().await?;
+    objects.apply(&std::fs::read_to_string(file)?).await?;
+    wait_served(&objects, CRD).await?;
     cp.namespace("schema").await
 }
 
@@ -118,7 +116,7 @@ async fn case_011_kubectl_shows_the_columns_and_waits_for_ready() -> Result<()> 
         }
     };
     of(&["patch", "art", "weather", "--subresource=status", "--type=merge", "-p", &patch]).await?;
-    of(&["wait", "--for=condition=Ready", "agentruntime/weather", "--timeout=5s"]).await?;
+    of(&["wait", "--for=condition=Ready", "agentruntime/weather", &timeout()]).await?;
     let table = of(&["get", "agentrt"]).await?;
     let mut lines = table.lines();
     let columns: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
@@ -127,7 +125,14 @@ async fn case_011_kubectl_shows_the_columns_and_waits_for_ready() -> Result<()> 
     ensure!(row.get(..4) == Some(&["weather", "agent", "weather-agent", "Active"]), "{table}");
     let wide = of(&["get", "art", "-o", "wide"]).await?;
     ensure!(["READY", "True", "PROTECTED", "envoy-sidecar"].iter().all(|word| wide.contains(word)), "{wide}");
-    let explained = of(&["explain", "agentruntime.spec.targetRef"]).await?;
+    // What a field means is published later than the kind is served.
+    let begun = Instant::now();
+    let explained = loop {
+        match of(&["explain", "agentruntime.spec.targetRef"]).await {
+            Err(_) if begun.elapsed() < patience() => tokio::time::sleep(Duration::from_millis(100)).await,
+            explained => break explained?,
+        }
+    };
     ensure!(explained.contains("CronJob"), "{explained}");
     // Conditions are a map by type: another manager's entry stays beside ours.
     let twice = json!({"status": {"conditions": [

@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchP
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use webhook_tests::patience::patience;
+use webhook_tests::patience::{lease, patience};
 use webhook_tests::{
     Access, ControlPlane, Drawbridge, Hook, Kept, Lent, Options, Process, Requests, TestNamespace, hook, wait_for,
     wait_until,
@@ -48,20 +48,24 @@ fn launch(access: &Access) -> Result<Drawbridge> {
 }
 
 fn launch_with(access: &Access, failure_mode: &str) -> Result<Drawbridge> {
-    let folder = webhook_tests::household::folders()?.disk.join("platform-of-controllers.yaml");
-    std::fs::write(&folder, PLATFORM)?;
+    let disk = &webhook_tests::household::folders()?.disk;
+    let file = disk.join("platform-of-controllers.yaml");
+    // Tests that run side by side start processes by the same file: none may find it half written.
+    let whole = tempfile::NamedTempFile::new_in(disk)?;
+    std::fs::write(whole.path(), PLATFORM)?;
+    whole.persist(&file)?;
     Drawbridge::launch(access, &[], |ports| {
         vec![
             "serve".into(),
             "--roles=controllers".into(),
             format!("--failure-mode={failure_mode}"),
             format!("--namespace={OPERATOR}"),
-            format!("--config-path={}", folder.display()),
+            format!("--config-path={}", file.display()),
             format!("--webhook-bind-address={}", ports.webhook.address()),
             format!("--health-probe-bind-address={}", ports.health.address()),
             "--drain-delay=0s".into(),
             "--absence-proof=1s".into(),
-            "--lease-duration=4s".into(),
+            format!("--lease-duration={}s", lease().as_secs()),
         ]
     })
 }

@@ -24,10 +24,15 @@ use kube::{Api, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tokio::time::Instant;
+use webhook_tests::endurance::load::{gated, injected};
+use webhook_tests::endurance::until_created;
 use webhook_tests::installation::apply;
+use webhook_tests::patience::patience;
 use webhook_tests::pki::Authority;
 use webhook_tests::{
-    ControlPlane, Hook, Installation, Installing, Options, dial, hook, installation, programs, wait_for, wait_until,
+    ControlPlane, Hook, Installation, Installing, Options, Port, dial, hook, installation, programs, wait_for,
+    wait_until,
 };
 
 use crate::builds::stage::define;
@@ -85,8 +90,10 @@ impl Visit {
     }
 }
 
-/// Nothing to find. How long a review takes is not the installation's doing on a machine full of tests.
+/// Nothing to find, once the API server goes by what is stored, of which it hears a moment later. How long a review takes is not the installation's doing
+/// on a machine full of tests.
 async fn healthy(cp: &ControlPlane) -> Result<()> {
+    until_created(&cp.objects().await?, |pod| injected(pod) && !gated(pod)).await?;
     healthy_with(cp, &["-n", "default"]).await.map(drop)
 }
 
@@ -103,6 +110,23 @@ pub(crate) async fn healthy_with(cp: &ControlPlane, more: &[&str]) -> Result<Vis
 /// A finding of that name with these words, and exit code 1.
 async fn finds(cp: &ControlPlane, name: &str, words: &str) -> Result<Visit> {
     finds_with(cp, &["-n", "default"], (name, words)).await
+}
+
+/// All of these findings in one visit, once the API server goes by what was changed, of which it hears a moment later.
+async fn comes_to_find(cp: &ControlPlane, more: &[&str], wanted: &[(&str, &str)]) -> Result<Visit> {
+    let begun = Instant::now();
+    loop {
+        let visit = Visit::with(cp.admin().kubeconfig(), more).await?;
+        let findings = visit.findings();
+        let is_found = |(name, words): &&(&str, &str)| {
+            findings.iter().any(|(found, seen)| found.starts_with(name) && seen.contains(words))
+        };
+        let Some((name, words)) = wanted.iter().find(|one| !is_found(one)) else {
+            ensure!(visit.code == 1, "code {}", visit.code);
+            return Ok(visit);
+        };
+        ensure!(begun.elapsed() < patience(), "{name} with {words:?} is not among {findings:#?}");
+    }
 }
 
 /// The same with these flags.
@@ -202,7 +226,7 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
 
     // From gate to fail by applying the other manifests: what only gate has stays, and the remedy takes it away.
     for process in installation.controllers.iter().chain(&installation.webhooks) {
-        process.stop(webhook_tests::installation::FAREWELL).await?;
+        process.stop(patience()).await?;
     }
     drop(installation);
     let installation = Installation::start(&cp, &Installing::default()).await?;
@@ -214,9 +238,9 @@ async fn a_healthy_installation_has_no_finding_and_each_broken_thing_has_its_own
     let output = cp.kubectl(cp.admin(), &remedy, "").await?;
     ensure!(output.success, "{}", output.stderr);
     // The API server goes by a policy for a moment after it has been deleted, and its parameter is gone.
-    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    let deadline = Instant::now() + patience();
     while finds(&cp, "an enrolled Pod in default", "no params found").await.is_ok() {
-        ensure!(tokio::time::Instant::now() < deadline, "the API server goes on by a policy that is deleted");
+        ensure!(Instant::now() < deadline, "the API server goes on by a policy that is deleted");
     }
     healthy(&cp).await.context("mode fail, after the remedy")?;
     metrics_are_known(&installation).await?;
@@ -274,12 +298,9 @@ async fn broken_gate(cp: &ControlPlane, installation: &Installation) -> Result<(
     accounts.patch(keys::GATE, &PatchParams::default(), &none).await?;
     finds(cp, "while no replica answers", "every enrolled Pod is refused").await?;
     // The API server reads its parameters a moment later than we do.
-    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    let deadline = Instant::now() + patience();
     while finds(cp, "an enrolled Pod in default", "refused").await.is_err() {
-        ensure!(
-            tokio::time::Instant::now() < deadline,
-            "an enrolled Pod is let in though nobody says whether it is gated"
-        );
+        ensure!(Instant::now() < deadline, "an enrolled Pod is let in though nobody says whether it is gated");
     }
     installation.controllers[0].resume();
     let types = |account: &ServiceAccount| account.annotations().contains_key(keys::ANNOTATION_GATED_TYPES);
@@ -301,12 +322,12 @@ async fn broken_trust(cp: &ControlPlane, installation: &Installation) -> Result<
         (theirs, "lacks 1 root", "inject.kagenti.io would refuse it"),
     ] {
         patch(&configurations, set(BUNDLE, &bundle)).await?;
-        let visit = finds(cp, "caBundle of inject.kagenti.io", of_bundle).await?;
-        let findings = visit.findings();
-        let told =
-            |of: &str, words: &str| findings.iter().any(|(name, seen)| name.starts_with(of) && seen.contains(words));
-        ensure!(told("the certificate that localhost:", of_served), "{of_served:?} is not among {findings:#?}");
-        ensure!(told("an enrolled Pod in default", "refused"), "nobody is refused: {findings:#?}");
+        let wanted = [
+            ("caBundle of inject.kagenti.io", of_bundle),
+            ("the certificate that localhost:", of_served),
+            ("an enrolled Pod in default", "refused"),
+        ];
+        comes_to_find(cp, &["-n", "default"], &wanted).await?;
     }
     // The Secret agrees with the bundle, and somebody else serves: only the handshake tells.
     patch(&configurations, set(BUNDLE, &good)).await?;
@@ -414,14 +435,14 @@ async fn compat_policies(cp: &ControlPlane) -> Result<()> {
         objects.apply(&object.to_string()).await?;
     }
     let version = format!("{}/v1", keys::GROUP_BEEAI_COMPAT);
-    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    let deadline = Instant::now() + patience();
     loop {
         let served = objects.client().list_api_group_resources(&version).await;
         let resources = served.map(|list| list.resources).unwrap_or_default();
         if ["agents", "agentbuilds"].iter().all(|plural| resources.iter().any(|one| one.name == *plural)) {
             break;
         }
-        ensure!(tokio::time::Instant::now() < deadline, "{version} is never served: {resources:?}");
+        ensure!(Instant::now() < deadline, "{version} is never served: {resources:?}");
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     let visit = healthy_with(cp, &["-n", "default"]).await?;
@@ -448,7 +469,7 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
 
     mutating.delete(keys::WEBHOOK_CONFIGURATION, &DeleteParams::default()).await?;
     finds(cp, "MutatingWebhookConfiguration drawbridge", "does not exist").await?;
-    finds(cp, "an enrolled Pod in default", "without sidecars").await?;
+    comes_to_find(cp, &["-n", "default"], &[("an enrolled Pod in default", "without sidecars")]).await?;
     validating.delete(keys::WEBHOOK_CONFIGURATION, &DeleteParams::default()).await?;
     finds(cp, "ValidatingWebhookConfiguration drawbridge", "does not exist").await?;
     broken_policies(cp).await?;
@@ -468,7 +489,7 @@ async fn broken_objects(cp: &ControlPlane, port: u16) -> Result<()> {
     let remove = json!([{ "op": "remove", "path": format!("/rules/{events}") }]);
     let remove = Patch::Json::<()>(serde_json::from_value(remove)?);
     roles.patch("drawbridge-controllers", &PatchParams::default(), &remove).await?;
-    finds(cp, "ServiceAccount drawbridge-controllers", "create events").await?;
+    comes_to_find(cp, &["-n", "default"], &[("ServiceAccount drawbridge-controllers", "create events")]).await?;
     apply(&objects, FailureMode::Fail, port).await?;
 
     // What cannot be read of the platform file hides nothing else.
@@ -562,7 +583,7 @@ async fn an_installation_for_some_namespaces_is_judged_by_them() -> Result<()> {
     let roles: Api<Role> = two.api();
     roles.delete("drawbridge-controllers", &DeleteParams::default()).await?;
     let words = format!("list agents in {}", two.name());
-    finds_with(&cp, &[], ("ServiceAccount drawbridge-controllers", &words)).await?;
+    comes_to_find(&cp, &[], &[("ServiceAccount drawbridge-controllers", &words)]).await?;
     // The processes are told of one namespace more than the webhooks.
     deploy_for(&cp, FailureMode::Fail, &[one.name(), two.name(), unwatched.name()]).await?;
     finds_with(&cp, &[], ("watched namespaces", "differ")).await?;
@@ -618,12 +639,9 @@ async fn an_installation_whose_platform_file_enforces_trust_is_judged_by_that_fi
         account.annotations().get(keys::ANNOTATION_ARMED).is_some_and(|all| all.contains(&uid))
     };
     wait_for(&accounts, keys::ARMED, named).await?;
-    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    let deadline = Instant::now() + patience();
     while finds(&cp, "an enrolled Pod in default", "refused").await.is_ok() {
-        ensure!(
-            tokio::time::Instant::now() < deadline,
-            "an enrolled Pod is refused although its namespace cuts agents off"
-        );
+        ensure!(Instant::now() < deadline, "an enrolled Pod is refused although its namespace cuts agents off");
     }
     healthy(&cp).await.context("as its platform file says")?;
     drop(installation);
@@ -634,8 +652,9 @@ async fn an_installation_whose_platform_file_enforces_trust_is_judged_by_that_fi
 async fn a_cluster_that_does_not_answer_is_exit_code_3() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
-    // Nobody listens on a port that was given back.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    // Nobody listens on a port that is only held.
+    let held = Port::reserve()?;
+    let port = held.number();
     let document = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "x",
         "clusters": [{"name": "x", "cluster": {"server": format!("https://127.0.0.1:{port}")}}],
@@ -700,9 +719,9 @@ async fn an_installation_for_some_namespaces_has_what_it_needs_outside_of_them()
         async || -> Result<bool> { Ok(installation.controllers[0].metrics().await?.select(AGE, &[]).next().is_some()) };
     ensure!(!is_read().await?, "the bundle is read without a right");
     apply(render::rbac::TRUST_BUNDLE, 2).await?;
-    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    let deadline = Instant::now() + patience();
     while !is_read().await? {
-        ensure!(tokio::time::Instant::now() < deadline, "{}", installation.controllers[0].log());
+        ensure!(Instant::now() < deadline, "{}", installation.controllers[0].log());
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     let (status, seen) = told(&cp, RIGHT).await?;
@@ -744,7 +763,7 @@ async fn whoever_has_the_role_for_diagnosis_is_told_that_all_is_well() -> Result
     let unseen =
         BTreeSet::from([format!("Secret {}", keys::SECRET_AUTHORITY), "an enrolled Pod in default".to_owned()]);
     // The API server hears of the binding a moment later.
-    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    let deadline = Instant::now() + patience();
     loop {
         let visit = Visit::of(access.kubeconfig()).await?;
         let unknown = visit.checks.iter().filter(|check| check["status"] == "unknown");
@@ -753,7 +772,7 @@ async fn whoever_has_the_role_for_diagnosis_is_told_that_all_is_well() -> Result
         if visit.code == i32::from(visit.is_slow()) && unknown == unseen && visit.findings().is_empty() {
             break;
         }
-        ensure!(tokio::time::Instant::now() < deadline, "code {}: {:#?}", visit.code, visit.checks);
+        ensure!(Instant::now() < deadline, "code {}: {:#?}", visit.code, visit.checks);
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     drop(installation);

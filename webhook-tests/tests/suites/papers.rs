@@ -85,7 +85,7 @@ const FINDS: &[(&str, i32, &str)] = &[
 const BEFORE: &[(&str, &str, &str)] = &[
     (
         "drawbridge card get weather-agent-deployment-card",
-        "kubectl wait --for=create agentcard/weather-agent-deployment-card --timeout=100s",
+        "kubectl wait --for=create agentcard/weather-agent-deployment-card --timeout=1h",
         "a card is made a moment after its workload was enrolled, which a page before this one did",
     ),
     (

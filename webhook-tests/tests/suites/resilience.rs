@@ -21,9 +21,8 @@ use webhook_tests::endurance::chaos::{Chaos, RATE};
 use webhook_tests::endurance::load::{Fate, Load, gated, injected, pod};
 use webhook_tests::endurance::quiet::{Length, Quiet};
 use webhook_tests::endurance::{counted, soak, until_created};
-use webhook_tests::installation::{self, FAREWELL};
 use webhook_tests::patience::patience;
-use webhook_tests::{BalancerOptions, Installation, Installing, Options, trial, wait_for, wait_until};
+use webhook_tests::{BalancerOptions, Installation, Installing, Options, installation, trial, wait_for, wait_until};
 
 /// Each of these keeps a small machine busy; together they would measure each other.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -100,7 +99,7 @@ async fn d2_d3_a_rolling_restart_costs_nothing_and_losing_all_replicas_costs_onl
     let before = counted(&client).await?;
     let load = Load::start(&ns, RATE);
     for webhook in &installation.webhooks {
-        let ended = webhook.stop(FAREWELL).await?;
+        let ended = webhook.stop(patience()).await?;
         ensure!(ended.success(), "a drain ended with {ended}:\n{}", webhook.log());
         installation.balancer.wait_for_endpoints(1).await?;
         webhook.start_again()?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::status::shape::FIELDS;
@@ -12,9 +13,10 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
-use webhook_tests::patience::patience;
+use tokio::time::Instant;
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::{
-    ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_until,
+    ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_served, wait_until,
 };
 
 async fn control_plane() -> Result<&'static ControlPlane> {
@@ -90,11 +92,22 @@ async fn enrolled_workloads_are_told_as_they_are() -> Result<()> {
     ns.accepts(&agent_runtime("lost", "nowhere")).await?;
     settled(&ns, "labelled", true).await?;
     settled(&ns, "pointed", true).await?;
-    let ready = ["wait", "--for=condition=Ready", "agentruntime/runtime", "--timeout=30s", "-n", ns.name()];
+    let ready = ["wait", "--for=condition=Ready", "agentruntime/runtime", &timeout(), "-n", ns.name()];
     let waited = cp.kubectl(cp.admin(), &ready, "").await?;
     ensure!(waited.success, "{}", waited.stderr);
 
-    let (report, code) = status(cp, ns.name()).await?;
+    // A Deployment says that its rollout is complete after its Pod runs, and an AgentRuntime what it lacks once somebody has looked.
+    let begun = Instant::now();
+    let (report, code) = loop {
+        let (report, code) = status(cp, ns.name()).await?;
+        let rows = report["workloads"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let complete = rows.iter().filter(|row| row["rollout"]["state"] == "complete").count();
+        let is_told = rows.iter().any(|row| row["reason"] == "TargetNotFound");
+        if (complete >= 2 && is_told) || begun.elapsed() > patience() {
+            break (report, code);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    };
     let rows = report["workloads"].as_array().context("rows")?;
     let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
     assert_eq!(names, ["labelled", "nowhere", "pointed"], "{report:#}");
@@ -133,7 +146,7 @@ async fn doctor_knows_definitions_and_agent_runtimes_that_are_not_ready() -> Res
     let cp = control_plane().await?;
     let ns = cp.namespace("visited").await?;
     ns.accepts(&agent_runtime("lost", "nowhere")).await?;
-    let waited = ["wait", "--for=condition=Ready=false", "agentruntime/lost", "--timeout=30s", "-n", ns.name()];
+    let waited = ["wait", "--for=condition=Ready=false", "agentruntime/lost", &timeout(), "-n", ns.name()];
     let waited = cp.kubectl(cp.admin(), &waited, "").await?;
     ensure!(waited.success, "{}", waited.stderr);
     let output = command(cp, &["doctor", "-o", "json", "-n", ns.name()])?.output().await?;
@@ -260,9 +273,7 @@ async fn following_sees_kinds_whose_definition_comes_later() -> Result<()> {
     let mut following = Following::start(cp, ns.name())?;
     following.until(|row| row["name"] == "labelled").await?;
     ns.apply(&webhook_tests::sandbox::definition().to_string()).await?;
-    let found = ["wait", "--for=condition=Established", "crd/sandboxes.agents.x-k8s.io", "--timeout=30s"];
-    let found = cp.kubectl(cp.admin(), &found, "").await?;
-    ensure!(found.success, "{}", found.stderr);
+    wait_served(&ns, "sandboxes.agents.x-k8s.io").await?;
     let mut boxed = deployment("box", &json!({keys::LABEL_TYPE: "agent"}));
     let template = boxed["spec"]["template"].take();
     boxed["apiVersion"] = json!("agents.x-k8s.io/v1alpha1");

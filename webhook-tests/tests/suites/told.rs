@@ -13,7 +13,7 @@ use kube::api::DeleteParams;
 use kube::runtime::watcher;
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
-use webhook_tests::patience::patience;
+use webhook_tests::patience::{lease, patience};
 use webhook_tests::{
     ControlPlane, Drawbridge, Installation, Installing, Options, TestNamespace, installation, programs, wait_until,
 };
@@ -79,7 +79,8 @@ async fn answers_08_a_wave_that_halts_and_goes_on_is_told_in_the_log_and_on_who_
     configure(&installation, "")?;
     for number in 0..WORKLOADS {
         let mut web = deployment(&name(number), 1);
-        web["spec"]["progressDeadlineSeconds"] = json!(4);
+        // Short, but longer than a Pod takes that has room: four seconds, and as much longer as the machine is slower.
+        web["spec"]["progressDeadlineSeconds"] = json!(lease().as_secs());
         ns.accepts(&web).await?;
         ns.accepts(&art(&name(number), "Deployment", &name(number), json!({}))).await?;
     }
@@ -119,7 +120,10 @@ async fn policies(cp: &ControlPlane, installation: &Installation) -> Result<()> 
         process.log().contains(words) && process.log().contains("apply what `drawbridge render` prints")
     };
     let processes = || installation.webhooks.iter().chain(&installation.controllers);
-    ensure!(processes().any(said), "no process says {words:?}");
+    while !processes().any(said) {
+        ensure!(begun.elapsed() < patience(), "no process says {words:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
     let mut status = tokio::process::Command::new(programs::workspace("drawbridge")?);
     status.args(["status", "-A", "--kubeconfig"]).arg(cp.admin().kubeconfig());
     let status = status.output().await?;

@@ -1,6 +1,7 @@
 //! `drawbridge uninstall` on real control planes: what was installed and enrolled is gone, what is a person's is as it was.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::cli::render::{self, FailureMode, Install};
@@ -12,8 +13,10 @@ use kube::api::{DynamicObject, ListParams};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use webhook_tests::endurance::load::{gated, injected};
 use webhook_tests::endurance::until_created;
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::{
     Access, ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_for,
     wait_until,
@@ -30,10 +33,12 @@ pub(super) struct Ran {
 }
 
 pub(super) async fn uninstall(access: &Access, more: &[&str]) -> Result<Ran> {
+    let given = more.iter().any(|flag| flag.starts_with("--timeout"));
     let output = tokio::process::Command::new(programs::workspace("drawbridge")?)
         .args(["uninstall", "-o", "json", "--kubeconfig"])
         .arg(access.kubeconfig())
         .args(more)
+        .args(Some(timeout()).filter(|_| !given))
         .output()
         .await?;
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -475,6 +480,13 @@ async fn a_refusal_at_the_beginning_ends_it() -> Result<()> {
         )
         .await?;
     let looker = cp.user("looker", &[])?;
+    // The API server goes by a role a moment after it was stored.
+    let seen: Api<Deployment> = Api::all(looker.client().await?);
+    let begun = Instant::now();
+    while let Err(error) = seen.list(&ListParams::default()).await {
+        ensure!(begun.elapsed() < patience(), "{error}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let ran = uninstall(&looker, &["--yes", "--timeout=1s"]).await?;
     ensure!(ran.code == Some(1), "{}", ran.text);
     ensure!(!ran.objects("/left").is_empty(), "{}", ran.text);

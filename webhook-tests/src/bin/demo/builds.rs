@@ -3,9 +3,12 @@
 //! No container runs: kwok plays the kubelet, and what the build's tasks would write comes from annotations of the
 //! build. Everything else is real: the API server, Drawbridge, Tekton's webhook and its controller.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt as _};
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::tekton::kubelet;
 use webhook_tests::{Access, ControlPlane, Tekton};
 
@@ -59,10 +62,10 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<Tekton> {
         bail!("no container of {} runs {image}", pod.name_any());
     }
     say(&format!("  Pod {} runs {} with {}\n", pod.name_any(), image, containers(&pod)))?;
-    let wait = ["wait", "--for=condition=Ready", "agent/weather-agent", "--timeout=60s", "-n", NAMESPACE];
+    let wait = ["wait", "--for=condition=Ready", "agent/weather-built-agent", &timeout(), "-n", NAMESPACE];
     tell(&kubectl(access, &wait, "").await?)?;
 
-    beeai::show(access).await?;
+    beeai::show(access, &tekton).await?;
 
     step("the same build once more, and this time no task says what it pushed")?;
     run(access, "weather-silent", &[], "Failed").await?;
@@ -75,6 +78,11 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<Tekton> {
     Ok(tekton)
 }
 
+/// How long a build may take.
+pub(super) fn within() -> String {
+    format!("--timeout={}s", patience().max(Duration::from_secs(180)).as_secs())
+}
+
 /// Applies the build, waits for its end, and shows what Tekton has run.
 async fn run(access: &Access, name: &str, says: &[(String, String)], phase: &str) -> Result<()> {
     let mut all = vec![
@@ -85,7 +93,7 @@ async fn run(access: &Access, name: &str, says: &[(String, String)], phase: &str
     let annotations: String = all.iter().map(|(key, value)| format!("    {key}: '{value}'\n")).collect();
     tell(&kubectl(access, &["apply", "-f", "-"], &build(name, &format!("  annotations:\n{annotations}"))).await?)?;
     let state = format!("--for=jsonpath={{.status.phase}}={phase}");
-    kubectl(access, &["wait", &state, &format!("agentbuild/{name}"), "--timeout=180s", "-n", NAMESPACE], "").await?;
+    kubectl(access, &["wait", &state, &format!("agentbuild/{name}"), &within(), "-n", NAMESPACE], "").await?;
     let label = format!("agent.kagenti.dev/agentbuild={name}");
     tell(&kubectl(access, &["get", "agentbuild", name, "-n", NAMESPACE], "").await?)?;
     tell(&kubectl(access, &["get", "pipelinerun,taskrun", "-l", &label, "-n", NAMESPACE], "").await?)

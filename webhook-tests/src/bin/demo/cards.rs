@@ -13,6 +13,7 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::{Api, ResourceExt as _};
 use webhook_tests::a2a::{Agent, Card, served};
 use webhook_tests::network::Network;
+use webhook_tests::patience::timeout;
 use webhook_tests::spire::{BundleForm, Spire, SpireOptions};
 use webhook_tests::{Access, ControlPlane, Installing, wait_for};
 
@@ -118,8 +119,8 @@ impl Stage {
 /// Waits until the card is Verified or not, and prints what kubectl and Drawbridge say of it.
 async fn shown(access: &Access, verified: &str) -> Result<()> {
     let wanted = format!("--for=condition=Verified={verified}");
-    kubectl(access, &["wait", "--for=create", CARD, "-n", NAMESPACE, "--timeout=120s"], "").await?;
-    kubectl(access, &["wait", &wanted, CARD, "-n", NAMESPACE, "--timeout=120s"], "").await?;
+    kubectl(access, &["wait", "--for=create", CARD, "-n", NAMESPACE, &timeout()], "").await?;
+    kubectl(access, &["wait", &wanted, CARD, "-n", NAMESPACE, &timeout()], "").await?;
     say("  kubectl get agentcards\n")?;
     tell(&kubectl(access, &["get", "agentcards", "-n", NAMESPACE], "").await?)?;
     say("  drawbridge card list\n")?;
@@ -128,7 +129,7 @@ async fn shown(access: &Access, verified: &str) -> Result<()> {
 
 /// Waits until drift is told, and prints in which words.
 async fn drifted(access: &Access) -> Result<()> {
-    kubectl(access, &["wait", "--for=condition=CardDrift", CARD, "-n", NAMESPACE, "--timeout=120s"], "").await?;
+    kubectl(access, &["wait", "--for=condition=CardDrift", CARD, "-n", NAMESPACE, &timeout()], "").await?;
     let words = r#"jsonpath={range .status.conditions[?(@.type=="CardDrift")]}{.reason}: {.message}{"\n"}{end}"#;
     say("  condition CardDrift\n")?;
     tell(&kubectl(access, &["get", CARD, "-n", NAMESPACE, "-o", words], "").await?)

@@ -2,12 +2,11 @@
 
 use anyhow::{Context as _, Result, bail};
 use tokio::time::{Duration, Instant, sleep};
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::{Access, ControlPlane, Objects};
 
 use super::{drawbridge, kubectl, say, step, tell};
 
-/// Longest wait for a line.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Where it happens.
 const NAMESPACE: &str = "second-act";
 
@@ -89,7 +88,7 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<()> {
     }
     tell(&kubectl(access, &["create", "-f", "-"], &kept.to_string()).await?)?;
     for namespace in [NAMESPACE, "second-act-configuration"] {
-        tell(&kubectl(access, &["delete", "namespace", namespace, "--timeout=120s"], "").await?)?;
+        tell(&kubectl(access, &["delete", "namespace", namespace, &timeout()], "").await?)?;
     }
     Ok(())
 }
@@ -102,7 +101,7 @@ async fn named(access: &Access, args: &[&str], words: &str) -> Result<String> {
         if let Some(line) = said.lines().find(|line| line.contains(words)) {
             return Ok(line.to_owned());
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > patience() {
             bail!("drawbridge {} never said {words:?}:\n{said}", args.join(" "));
         }
         sleep(Duration::from_millis(200)).await;

@@ -4,6 +4,8 @@
 //! No container runs: kwok plays the kubelet. Everything else is real.
 
 use anyhow::{Context as _, Result, bail};
+use tokio::time::Instant;
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::{Access, ControlPlane};
 
 use super::{drawbridge, kubectl, say, step, tell};
@@ -44,7 +46,7 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<()> {
     say(&drawbridge(access, &["graph", "-n", NAMESPACE]).await?)?;
 
     step("a peer goes: the coordinator is told so by its environment")?;
-    kubectl(access, &["delete", "agents.kaos.tools/fact-checker", "-n", NAMESPACE, "--timeout=60s"], "").await?;
+    kubectl(access, &["delete", "agents.kaos.tools/fact-checker", "-n", NAMESPACE, &timeout()], "").await?;
     until(access, "researcher").await?;
     step("and comes back")?;
     kubectl(access, &["apply", "-n", NAMESPACE, "-f", "-"], &team).await?;
@@ -96,7 +98,8 @@ async fn phase(access: &Access, agent: &str, wanted: &str) -> Result<()> {
 
 /// Waits until kubectl prints that.
 async fn settles(access: &Access, args: &[&str], wanted: &str) -> Result<()> {
-    for _ in 0..300 {
+    let begun = Instant::now();
+    while begun.elapsed() < patience() {
         if kubectl(access, args, "").await? == wanted {
             return Ok(());
         }
@@ -106,8 +109,8 @@ async fn settles(access: &Access, args: &[&str], wanted: &str) -> Result<()> {
 }
 
 async fn ready(access: &Access, names: &[&str]) -> Result<()> {
-    let args =
-        [&["wait", "--for=jsonpath={.status.phase}=Ready", "-n", NAMESPACE, "--timeout=120s"][..], names].concat();
+    let timeout = timeout();
+    let args = [&["wait", "--for=jsonpath={.status.phase}=Ready", "-n", NAMESPACE, &timeout][..], names].concat();
     tell(&kubectl(access, &args, "").await?)
 }
 

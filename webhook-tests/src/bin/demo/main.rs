@@ -27,6 +27,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use webhook_tests::essence::essence;
+use webhook_tests::patience::timeout;
 use webhook_tests::{Access, ControlPlane, Installation, Installing, Options, kubectl, programs, wait_until};
 
 /// Shows the main job: an AgentRuntime turns a running agent into a governed one, and back.
@@ -191,8 +192,7 @@ async fn show(access: &Access, namespace: &str, stay: bool) -> Result<()> {
         step("kubectl delete deployment,service weather-agent: its AgentCard goes with it")?;
         let delete = ["delete", "deployment,service", "weather-agent", "-n", namespace];
         tell(&kubectl(access, &delete, "").await?)?;
-        let gone =
-            ["wait", "--for=delete", "agentcard/weather-agent-deployment-card", "--timeout=60s", "-n", namespace];
+        let gone = ["wait", "--for=delete", "agentcard/weather-agent-deployment-card", &timeout(), "-n", namespace];
         tell(&kubectl(access, &gone, "").await?)?;
     }
     if stay {
@@ -232,7 +232,7 @@ impl Demo<'_> {
             "wait",
             "--for=condition=Protected",
             "agentruntime/weather-agent-runtime",
-            "--timeout=30s",
+            &timeout(),
             "-n",
             self.namespace,
         ];

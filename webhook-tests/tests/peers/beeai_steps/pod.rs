@@ -19,7 +19,7 @@ const SHIM: &str = include_str!("shim.sh");
 /// Tools that a call is written down of.
 const TOOLS: [&str; 3] = ["git", "buildah", "skopeo"];
 /// How long a step may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// What container engines leave to a container that asks for nothing.
 const CAPABILITIES: [&str; 14] = [
     "chown",

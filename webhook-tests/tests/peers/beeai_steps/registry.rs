@@ -20,11 +20,9 @@ use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use webhook_tests::household::{self, Child};
+use webhook_tests::patience::patience;
 use webhook_tests::pki::Authority;
 use webhook_tests::{Port, https};
-
-/// How long a registry may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A registry.
 pub(crate) struct Registry {
@@ -65,7 +63,7 @@ impl Registry {
             }
             Ok(())
         };
-        tokio::time::timeout(PATIENCE, answers).await.context("docker-registry does not answer")??;
+        tokio::time::timeout(patience(), answers).await.context("docker-registry does not answer")??;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let secure = listener.local_addr()?.port();
         let acceptor = https::acceptor(&authority.server("localhost", &["localhost", "127.0.0.1"])?)?;

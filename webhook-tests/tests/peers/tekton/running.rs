@@ -15,14 +15,18 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
+use webhook_tests::patience::patience;
 use webhook_tests::tekton::{kubelet, outcome};
 use webhook_tests::{ControlPlane, Tekton, TestNamespace, wait_for};
 
 use super::builds::{Platform, build};
 
-/// How long a run may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
 pub(crate) const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// How long a run may take on a busy machine.
+fn within() -> Duration {
+    Duration::from_secs(240).max(patience())
+}
 
 /// A namespace on the shared control plane with Tekton, where AgentBuilds can be stored.
 pub(crate) async fn namespace(prefix: &str) -> TestNamespace {
@@ -68,7 +72,7 @@ pub(crate) async fn start_with(
 
 /// A definition is served a moment after it was applied.
 async fn retried<T, F: Future<Output = Result<T>>>(mut attempt: impl FnMut() -> F) -> Result<T> {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    let deadline = tokio::time::Instant::now() + patience();
     loop {
         match attempt().await {
             Err(_) if tokio::time::Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -81,7 +85,7 @@ async fn retried<T, F: Future<Output = Result<T>>>(mut attempt: impl FnMut() -> 
 pub(crate) async fn ended(ns: &TestNamespace, name: &str) -> Value {
     let over = |run: Option<&DynamicObject>| run.is_some_and(|run| outcome(&run.data).is_some());
     let waiting = await_condition(api(ns, "PipelineRun"), name, over);
-    if let Ok(run) = tokio::time::timeout(PATIENCE, waiting).await {
+    if let Ok(run) = tokio::time::timeout(within(), waiting).await {
         return run.unwrap().unwrap().data;
     }
     let last = api(ns, "PipelineRun").get(name).await.unwrap();
@@ -234,7 +238,7 @@ async fn a_run_is_cancelled_by_its_spec() {
     let name = start(&ns, &Platform::shipped(), &ending(build(ns.name(), "slow", "dev"), &hold)).await.unwrap();
     let begun =
         |run: Option<&DynamicObject>| run.is_some_and(|run| run.data["status"]["childReferences"][0].is_object());
-    tokio::time::timeout(PATIENCE, await_condition(api(&ns, "PipelineRun"), &name, begun)).await.unwrap().unwrap();
+    tokio::time::timeout(within(), await_condition(api(&ns, "PipelineRun"), &name, begun)).await.unwrap().unwrap();
     let cancel = Patch::Merge(json!({ "spec": { "status": "Cancelled" } }));
     api(&ns, "PipelineRun").patch(&name, &PatchParams::default(), &cancel).await.unwrap();
     assert_eq!(outcome(&ended(&ns, &name).await), Some((false, "Cancelled".to_owned())));

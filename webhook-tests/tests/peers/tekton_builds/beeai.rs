@@ -4,15 +4,15 @@
 use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
-use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::await_condition;
+use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use webhook_tests::tekton::kubelet;
 use webhook_tests::{TestNamespace, wait_gone, wait_until};
 
-use super::stage::{DIGEST, PATIENCE, reason, team, told};
+use super::stage::{DIGEST, reason, team, told, within};
 
 /// The fuller sample.
 const SAMPLE: &str = include_str!("../../../../manifests/samples/beeai-agentbuild-deployed.yaml");
@@ -35,7 +35,7 @@ pub(crate) async fn token(ns: &TestNamespace, name: &str, value: &str) {
 pub(crate) async fn wait(ns: &TestNamespace, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let builds = api(ns, keys::GROUP_BEEAI, "v1", "AgentBuild");
     let holds = |build: Option<&DynamicObject>| build.is_some_and(|build| wanted(&build.data["status"]));
-    match tokio::time::timeout(PATIENCE, await_condition(builds.clone(), name, holds)).await {
+    match tokio::time::timeout(within(), await_condition(builds.clone(), name, holds)).await {
         Ok(found) => found.unwrap().unwrap().data["status"].clone(),
         Err(_) => panic!("{name} is not as wanted: {:#?}", builds.get(name).await.map(|build| build.data)),
     }
@@ -43,14 +43,18 @@ pub(crate) async fn wait(ns: &TestNamespace, name: &str, wanted: impl Fn(&Value)
 
 /// The build of that name starts, and its tasks end as those annotations of its run say: Tekton hands them to each task's Pod.
 pub(crate) async fn starts(ns: &TestNamespace, name: &str, says: &[(String, String)]) -> String {
-    let started = |status: &Value| status["buildStatus"] == "Building" && status["pipelineRunName"].is_string();
-    let run = wait(ns, name, started).await["pipelineRunName"].as_str().unwrap().to_owned();
+    let runs = api(ns, "tekton.dev", "v1", "PipelineRun");
+    let is_of_build = |run: &DynamicObject| {
+        let owners = run.metadata.owner_references.iter().flatten();
+        owners.into_iter().any(|owner| owner.name == name && owner.api_version.starts_with(keys::GROUP_BEEAI))
+    };
+    // Before the build says so: Tekton goes on meanwhile.
+    let found = wait_until(&runs, Default::default(), |all| all.values().any(is_of_build)).await.unwrap();
+    let run = found.into_iter().find(is_of_build).unwrap().name_any();
     let all: serde_json::Map<_, _> = says.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
     let patch = Patch::Merge(json!({"metadata": {"annotations": all}}));
-    let runs = api(ns, "tekton.dev", "v1", "PipelineRun");
-    let there = await_condition(runs.clone(), &run, |run: Option<&DynamicObject>| run.is_some());
-    tokio::time::timeout(PATIENCE, there).await.unwrap().unwrap();
     runs.patch(&run, &PatchParams::default(), &patch).await.unwrap();
+    wait(ns, name, |status| status["pipelineRunName"] == *run).await;
     run
 }
 
@@ -94,7 +98,7 @@ async fn case_z32_a_build_becomes_an_agent_by_digest_on_real_tekton() {
         deployment.is_some_and(|found| serde_json::to_string(found).unwrap().contains("llama3.3"))
     };
     let changed = await_condition(ns.api::<Deployment>(), NAME, follows);
-    tokio::time::timeout(PATIENCE, changed).await.unwrap().unwrap();
+    tokio::time::timeout(within(), changed).await.unwrap().unwrap();
     assert!(runs.list(&ListParams::default()).await.unwrap().items.is_empty(), "Z36, Z38");
     assert_eq!((told(&ns, NAME, "BuildStarted").await, told(&ns, NAME, "BuildSucceeded").await), (1, 1));
 }

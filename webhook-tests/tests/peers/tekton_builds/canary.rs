@@ -18,7 +18,7 @@ use webhook_tests::{
 };
 
 use super::beeai;
-use super::stage::{DIGEST, PATIENCE, build, ended, reason, saying, wait};
+use super::stage::{DIGEST, build, ended, reason, saying, wait, within};
 
 /// A text that looks different in every escaping.
 fn canary(name: &str) -> String {
@@ -172,7 +172,7 @@ async fn quoting(ns: &TestNamespace) {
             }
             ns.create(&probe, true).await.unwrap().result.unwrap_err().message
         };
-        let told = tokio::time::timeout(PATIENCE, refused).await.expect("it is refused");
+        let told = tokio::time::timeout(within(), refused).await.expect("it is refused");
         assert!(told.contains(quoted), "{told}");
     }
 }

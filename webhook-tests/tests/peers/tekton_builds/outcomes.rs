@@ -8,7 +8,9 @@ use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 use webhook_tests::tekton::kubelet;
 
-use super::stage::{DIGEST, PATIENCE, REPOSITORY, api, build, ended, patch, reason, runs, saying, team, told, wait};
+use super::stage::{
+    DIGEST, REPOSITORY, accepted, api, build, ended, patch, reason, runs, saying, team, told, wait, within,
+};
 
 /// D-1, D-9, D-22: one run, the image by digest, and afterwards no workspace.
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +30,7 @@ async fn case_d01_a_build_succeeds_with_the_digest_that_a_task_wrote() {
     let claim = claims.get("weather-workspace").await.ok().and_then(|claim| claim.metadata.uid);
     if let Some(uid) = claim {
         let gone = await_condition(claims, "weather-workspace", conditions::is_deleted(&uid));
-        tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
+        tokio::time::timeout(within(), gone).await.unwrap().unwrap();
     }
     assert_eq!(runs(&ns, "weather").await, names, "the run stays");
     assert_eq!((told(&ns, "weather", "BuildStarted").await, told(&ns, "weather", "BuildSucceeded").await), (1, 1));
@@ -149,14 +151,14 @@ async fn case_d16_a_change_builds_anew_and_keeps_the_image() {
     api(&ns, "AgentBuild").delete("again", &DeleteParams::default()).await.unwrap();
     let build = api(&ns, "AgentBuild");
     let gone = |build: Option<&kube::api::DynamicObject>| build.is_none();
-    tokio::time::timeout(PATIENCE, await_condition(build, "again", gone)).await.unwrap().unwrap();
+    tokio::time::timeout(within(), await_condition(build, "again", gone)).await.unwrap().unwrap();
     // The garbage collector follows the owner a moment later.
     for claim in ns.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items {
         let going = |claim: Option<&PersistentVolumeClaim>| {
             claim.is_none_or(|claim| claim.metadata.deletion_timestamp.is_some())
         };
         let name = claim.metadata.name.as_deref().unwrap();
-        tokio::time::timeout(PATIENCE, await_condition(ns.api(), name, going)).await.unwrap().unwrap();
+        tokio::time::timeout(within(), await_condition(ns.api(), name, going)).await.unwrap().unwrap();
     }
 }
 
@@ -173,7 +175,7 @@ async fn case_c20_what_tekton_refuses_is_told_before_a_run_is_claimed() {
     let mut object = build("future");
     object["spec"]["mode"] = json!("custom");
     object["spec"]["pipeline"] = json!({ "namespace": ns.name(), "steps": [{ "name": "one", "configMap": "mine" }] });
-    ns.accepts(&object).await.unwrap();
+    accepted(&ns, &object).await;
     let status =
         wait(&ns, "future", |status| status["message"].as_str().is_some_and(|text| text.contains("unknown field")))
             .await;

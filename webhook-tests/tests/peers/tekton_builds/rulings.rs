@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use webhook_tests::TestNamespace;
 use webhook_tests::tekton::kubelet;
 
-use super::stage::{DIGEST, PATIENCE, REPOSITORY, build, ended, reason, runs, saying, team, told, wait};
+use super::stage::{DIGEST, REPOSITORY, accepted, build, ended, reason, runs, saying, team, told, wait, within};
 
 /// E19: a Secret that lists its hosts goes to no other one: no run begins. Once the list has the host, one does.
 #[tokio::test(flavor = "multi_thread")]
@@ -61,7 +61,7 @@ async fn ends_with_a_tag(ns: &TestNamespace, name: &str) {
     // Told after the status was written.
     let moment = tokio::time::Instant::now();
     while told(ns, name, "NoDigest").await == 0 {
-        assert!(moment.elapsed() < PATIENCE, "{name}: no Event NoDigest");
+        assert!(moment.elapsed() < within(), "{name}: no Event NoDigest");
         tokio::task::yield_now().await;
     }
     assert_eq!(told(ns, name, "NoDigest").await, 1, "{name}");
@@ -72,12 +72,12 @@ async fn ends_with_a_tag(ns: &TestNamespace, name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_d10_without_results_the_parameter_names_the_image() {
     let ns = team().await;
-    ns.accepts(&of_my_step(&ns, "output", json!([])).await).await.unwrap();
+    accepted(&ns, &of_my_step(&ns, "output", json!([])).await).await;
     let mut object = of_my_step(&ns, "parameter", json!([])).await;
     object["spec"].as_object_mut().unwrap().remove("buildOutput");
     let image = format!("{REPOSITORY}:v0.0.1");
     object["spec"]["pipeline"]["parameters"] = json!([{ "name": "image", "value": image }]);
-    ns.accepts(&object).await.unwrap();
+    accepted(&ns, &object).await;
     for name in ["output", "parameter"] {
         ends_with_a_tag(&ns, name).await;
     }
@@ -97,10 +97,10 @@ async fn case_d11_what_is_no_digest_is_ignored() {
     ];
     for (name, digest) in &wrong {
         let says = kubelet::results("one", &[("IMAGE_URL", &image), ("IMAGE_DIGEST", digest)]);
-        ns.accepts(&saying(of_my_step(&ns, name, results.clone()).await, says)).await.unwrap();
+        accepted(&ns, &saying(of_my_step(&ns, name, results.clone()).await, says)).await;
     }
     let alone = kubelet::results("one", &[("IMAGE_DIGEST", "sha256:abc")]);
-    ns.accepts(&saying(of_my_step(&ns, "alone", results).await, alone)).await.unwrap();
+    accepted(&ns, &saying(of_my_step(&ns, "alone", results).await, alone)).await;
     for (name, _) in &wrong {
         ends_with_a_tag(&ns, name).await;
     }

@@ -12,15 +12,19 @@ use kube::core::GroupVersionKind;
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use webhook_tests::patience::patience;
 use webhook_tests::tekton::kubelet;
 use webhook_tests::{ControlPlane, Installation, Installing, Tekton, TestNamespace};
 
-/// How long a build may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 /// What the tasks of the tests push.
 pub(crate) const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// Where the builds of the tests push to.
 pub(crate) const REPOSITORY: &str = "registry.cr-system.svc:5000/weather";
+
+/// How long a build may take on a busy machine.
+pub(crate) fn within() -> Duration {
+    Duration::from_secs(240).max(patience())
+}
 
 /// A namespace on the control plane of all tests here, which has Tekton and the one installation of the product.
 pub(crate) async fn team() -> TestNamespace {
@@ -61,6 +65,15 @@ pub(crate) fn saying(mut object: Value, (key, value): (String, String)) -> Value
     object
 }
 
+/// Creates a build whose step was made just before: the webhook hears of that by a watch of its own, and refuses until then.
+pub(crate) async fn accepted(ns: &TestNamespace, object: &Value) {
+    let begun = tokio::time::Instant::now();
+    while let Err(refusal) = ns.accepts(object).await {
+        assert!(refusal.to_string().contains("step ConfigMap") && begun.elapsed() < within(), "{refusal:#}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// Objects of a kind, in the namespace of a test.
 pub(crate) fn api(ns: &TestNamespace, kind: &str) -> Api<DynamicObject> {
     let (group, version) =
@@ -72,7 +85,7 @@ pub(crate) fn api(ns: &TestNamespace, kind: &str) -> Api<DynamicObject> {
 /// Waits until the build of that name is as wanted; gives its status.
 pub(crate) async fn wait(ns: &TestNamespace, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let holds = |build: Option<&DynamicObject>| build.is_some_and(|build| wanted(&build.data["status"]));
-    let waiting = tokio::time::timeout(PATIENCE, await_condition(api(ns, "AgentBuild"), name, holds));
+    let waiting = tokio::time::timeout(within(), await_condition(api(ns, "AgentBuild"), name, holds));
     if let Ok(found) = waiting.await {
         return found.unwrap().unwrap().data["status"].clone();
     }

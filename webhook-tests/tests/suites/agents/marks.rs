@@ -17,6 +17,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, Objects, Requests, TestNamespace, wait_for, wait_gone, wait_until};
 
@@ -143,6 +144,12 @@ fn of(written: &Requests, ns: &TestNamespace, resource: &str) -> Requests {
     written.clone().by(CONTROLLERS).writes().filter(keep)
 }
 
+/// How often something may be tried within that time: once ahead, once at once, and then after pauses that begin with a second and double.
+pub(super) fn tries_within(time: Duration) -> usize {
+    let moments = (0..u64::BITS).map(|tries| Duration::from_secs((1 << tries) - 1));
+    1 + moments.take_while(|moment| *moment <= time).count()
+}
+
 /// Somebody's mutating policy that takes the mark off in the very write that puts it on.
 fn stripping_policy(name: &str, namespace: &str) -> [Value; 2] {
     let path = format!("/metadata/labels/{}", keys::LABEL_POLICY_PARAMETER.replace('/', "~1"));
@@ -192,7 +199,7 @@ async fn a_mark_that_never_stays_costs_few_writes_and_is_said_and_once_it_stays_
         ns.apply(&object.to_string()).await?;
     }
     until_stripped(&ns).await?;
-    let mark = cp.audit().mark()?;
+    let (mark, begun) = (cp.audit().mark()?, Instant::now());
     for name in NAMES {
         ns.accepts(&agent(name, &json!({}))).await?;
     }
@@ -202,15 +209,16 @@ async fn a_mark_that_never_stays_costs_few_writes_and_is_said_and_once_it_stays_
         let told = serde_json::to_string(&agent.status)?;
         ensure!(told.contains(keys::LABEL_POLICY_PARAMETER) && told.contains("audit log"), "{told}");
     }
+    let most = tries_within(begun.elapsed()).max(5);
     let written = cp.audit().settled(mark).await?;
     ensure!(carriers(&ns).await?.is_empty(), "nobody carries the mark");
     for resource in ["deployments", "services", "serviceaccounts"] {
         let made = of(&written, &ns, resource);
         ensure!(made.is_empty(), "nothing is sent that would be refused: {made}");
     }
-    // The finalizer with the mark, and three marks in about three seconds; a fourth four seconds later.
+    // The finalizer with the mark, and three marks in about three seconds; a fourth four seconds later, and more only where all took longer.
     let marks = of(&written, &ns, "agents");
-    ensure!((4 * NAMES.len()..=5 * NAMES.len()).contains(&marks.len()), "{marks}");
+    ensure!((4 * NAMES.len()..=most * NAMES.len()).contains(&marks.len()), "{most}: {marks}");
     let statuses = written.clone().by(CONTROLLERS).in_namespace(ns.name()).filter(|one| one.subresource == "status");
     ensure!(statuses.len() <= 3 * NAMES.len(), "{statuses}");
     let of_this = |event: &Event, name: &str| event.involved_object.name.as_deref() == Some(name);
@@ -272,21 +280,24 @@ async fn whoever_takes_every_mark_off_at_once_cannot_make_us_write_at_every_turn
     let cp = shared().await?;
     let ns = cp.namespace("marks-raced").await?;
     let agents: Api<Agent> = ns.api();
-    let mark = cp.audit().mark()?;
+    let (mark, begun) = (cp.audit().mark()?, Instant::now());
     let stripping = Stripping::of(agents.clone(), &[]);
     for name in NAMES {
         ns.accepts(&agent(name, &json!({}))).await?;
     }
     tokio::time::sleep(Duration::from_secs(8)).await;
     // Read first: whatever was taken off by now is in the log then.
-    let taken = stripping.times();
+    let (taken, took) = (stripping.times(), begun.elapsed());
     let written = cp.audit().settled(mark).await?;
-    // With the finalizer, then after 0, 1, 3 and 7 s; and each of these allows one try of Service and Deployment, which waits after a refusal.
+    // With the finalizer, then after 0, 1, 3 and 7 s, and once more for a write that raced another; and each of these allows one try of Service and
+    // Deployment, which waits after a refusal.
     let marks = of(&written, &ns, "agents");
-    ensure!(marks.len() <= 6 * NAMES.len() && taken <= marks.len(), "{taken} taken off: {marks}");
+    let most = 1 + tries_within(took);
+    ensure!(marks.len() <= most * NAMES.len() && taken <= marks.len(), "{taken} taken off, of {most} each: {marks}");
+    let seconds = usize::try_from(took.as_secs())?;
     for resource in ["deployments", "services"] {
         let made = of(&written, &ns, resource);
-        ensure!(made.len() <= 9 * NAMES.len(), "one a second at most: {made}");
+        ensure!(made.len() <= (1 + seconds) * NAMES.len(), "one a second at most: {made}");
     }
     drop(stripping);
     for name in NAMES {

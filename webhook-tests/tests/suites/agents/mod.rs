@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone, wait_until};
 
 use drawbridge::api::agent_kagenti_dev::agent::Agent;
@@ -43,7 +44,7 @@ async fn case_a01_a_labelled_agent_is_made_in_one_rollout() -> Result<()> {
     let labels = json!({"metadata": {"labels": {"kagenti.io/type": "agent", "protocol.kagenti.io/a2a": ""}}});
     ns.accepts(&agent("weather", &labels)).await?;
     // As people wait.
-    kubectl(cp, &ns, &["wait", "--for=condition=Ready", "agent/weather", "--timeout=30s"]).await?;
+    kubectl(cp, &ns, &["wait", "--for=condition=Ready", "agent/weather", &timeout()]).await?;
     let (sets, containers) = made(&ns, "weather").await?;
     assert_eq!(sets, 1, "one rollout");
     assert!(
@@ -101,15 +102,15 @@ async fn an_agent_that_an_agent_runtime_governs_is_made_in_one_rollout_and_relea
     });
     ns.accepts(&runtime).await?;
     // It has been seen: two watches keep no order between them.
-    kubectl(cp, &ns, &["wait", "--for=condition=TargetResolved=False", "agentruntime/art", "--timeout=30s"]).await?;
+    kubectl(cp, &ns, &["wait", "--for=condition=TargetResolved=False", "agentruntime/art", &timeout()]).await?;
     ns.accepts(&agent("weather", &json!({}))).await?;
     wait_for(&ns.api::<Agent>(), "weather", ready).await?;
-    kubectl(cp, &ns, &["wait", "--for=condition=Ready", "agentruntime/art", "--timeout=30s"]).await?;
+    kubectl(cp, &ns, &["wait", "--for=condition=Ready", "agentruntime/art", &timeout()]).await?;
     let (sets, containers) = made(&ns, "weather").await?;
     assert_eq!(sets, 1, "one rollout");
     assert!(containers.contains(&"envoy-proxy".to_owned()), "{containers:?}");
     // Un-enrolment takes away what enrolment gave, and the Agent does not bring it back.
-    kubectl(cp, &ns, &["delete", "agentruntime/art", "--timeout=30s"]).await?;
+    kubectl(cp, &ns, &["delete", "agentruntime/art", &timeout()]).await?;
     let released = |deployment: &Deployment| {
         let template = deployment.spec.as_ref().unwrap().template.metadata.clone().unwrap_or_default();
         let labels = template.labels.unwrap_or_default();
@@ -256,7 +257,7 @@ async fn case_a35_what_an_agent_made_goes_with_it() -> Result<()> {
     let ns = cp.namespace("agent-ends").await?;
     ns.accepts(&agent("weather", &json!({}))).await?;
     wait_for(&ns.api::<Agent>(), "weather", ready).await?;
-    kubectl(cp, &ns, &["delete", "agent/weather", "--timeout=30s"]).await?;
+    kubectl(cp, &ns, &["delete", "agent/weather", &timeout()]).await?;
     wait_gone(&ns.api::<Deployment>(), "weather").await?;
     wait_gone(&ns.api::<Service>(), "weather").await?;
     // The account is the garbage collector's, which learns of a new kind's owners in its own time.
@@ -279,7 +280,7 @@ async fn case_a34_steady_state_and_a_restart_write_nothing() -> Result<()> {
     }
     let process = &installation.controllers[0];
     let holder = leads(&cp, None).await?;
-    process.stop(std::time::Duration::from_secs(30)).await?;
+    process.stop(patience()).await?;
     let mark = cp.audit().mark()?;
     process.start_again()?;
     process.ready().await?;

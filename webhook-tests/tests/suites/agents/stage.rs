@@ -7,13 +7,12 @@ use drawbridge::api::agent_kagenti_dev::agent::{self, Agent};
 use drawbridge::api::agent_kagenti_dev::agent_build::{self, AgentBuild};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use webhook_tests::patience::patience;
-use webhook_tests::{ControlPlane, TestNamespace, installation, wait_for};
+use webhook_tests::{ControlPlane, TestNamespace, installation, wait_for, wait_served};
 
 /// User of the processes that write.
 pub(crate) const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
@@ -23,21 +22,15 @@ pub(crate) async fn shared() -> Result<&'static ControlPlane> {
     installation::shared().await
 }
 
-/// The definitions of Agent and AgentBuild, established.
+/// The definitions of Agent and AgentBuild, whose kinds are served.
 pub(crate) async fn definitions(cp: &ControlPlane) -> Result<()> {
     let objects = cp.objects().await?;
-    let served: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
     for definition in [agent::crd(), agent_build::crd()] {
         let mut object = serde_json::to_value(&definition)?;
         object["apiVersion"] = json!("apiextensions.k8s.io/v1");
         object["kind"] = json!("CustomResourceDefinition");
         objects.apply(&object.to_string()).await?;
-        let name = definition.metadata.name.context("a definition has a name")?;
-        let established = |one: &CustomResourceDefinition| {
-            let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
-            conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
-        };
-        wait_for(&served, &name, established).await?;
+        wait_served(&objects, &definition.metadata.name.context("a definition has a name")?).await?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolume, Pod, Secret};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use webhook_tests::patience::timeout;
 use webhook_tests::{
     ControlPlane, Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone,
 };
@@ -177,7 +178,7 @@ async fn case_z31_the_samples_become_agents_by_digest_in_both_groups() -> Result
         what_is_changed_by_hand_is_taken_back(&cp, &ns, (group, second)).await?;
 
         // Z37: the build goes; the Agent and the Secret that it pulls with stay.
-        kubectl(&cp, &ns, &["delete", &format!("agentbuilds.{group}/{second}"), "--timeout=60s"]).await?;
+        kubectl(&cp, &ns, &["delete", &format!("agentbuilds.{group}/{second}"), &timeout()]).await?;
         wait_gone(&builds(&ns, group), second).await?;
         let kept = |secret: &Secret| {
             let owners = secret.metadata.owner_references.iter().flatten();
@@ -285,7 +286,7 @@ async fn a_login_outlives_its_token_and_its_build(cp: &ControlPlane) -> Result<(
     let build = wait_for(&builds(&ns, group), name, stale).await?;
     ensure!(build.data["status"]["conditions"].to_string().contains("github-token-secret"), "{}", build.data["status"]);
     assert_eq!(login(&ns, &docker).await?, ("ghcr.io".into(), format!("octo:{TOKEN}")), "what it holds is as before");
-    kubectl(cp, &ns, &["delete", &format!("agentbuilds.{group}/{name}"), "--timeout=60s"]).await?;
+    kubectl(cp, &ns, &["delete", &format!("agentbuilds.{group}/{name}"), &timeout()]).await?;
     wait_gone(&builds(&ns, group), name).await?;
     let left = |secret: &Secret| {
         let owners = secret.metadata.owner_references.as_deref().unwrap_or_default();

@@ -13,7 +13,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone, wait_until};
+use webhook_tests::patience::{patience, timeout};
+use webhook_tests::{
+    Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone, wait_served, wait_until,
+};
 
 use crate::agents::stage::{CONTROLLERS, agent as kagenti, condition, kubectl, leads, ready as kagenti_ready, shared};
 use crate::one_name::warned;
@@ -71,7 +74,7 @@ async fn case_z01_the_sample_becomes_a_deployment_and_a_service() -> Result<()> 
     let ns = cp.namespace("beeai-sample").await?;
     let applied = cp.kubectl(cp.admin(), &["apply", "-n", ns.name(), "-f", "-"], SAMPLE).await?;
     ensure!(applied.success, "{}", applied.stderr);
-    kubectl(cp, &ns, &["wait", "--for=condition=Ready", "agents.beeai.dev/sample-agent", "--timeout=60s"]).await?;
+    kubectl(cp, &ns, &["wait", "--for=condition=Ready", "agents.beeai.dev/sample-agent", &timeout()]).await?;
     let spec = ns.api::<Deployment>().get(NAME).await?.spec.unwrap();
     assert_eq!(spec.replicas, Some(1));
     let pod = spec.template.spec.unwrap();
@@ -97,7 +100,7 @@ async fn case_z01_the_sample_becomes_a_deployment_and_a_service() -> Result<()> 
     wait_for(&agents(&ns, keys::GROUP_BEEAI), NAME, follows).await?;
     assert_eq!(made(&ns, NAME).await?.0, 2, "Z6: one rollout");
 
-    kubectl(cp, &ns, &["delete", "agents.beeai.dev/sample-agent", "--timeout=60s"]).await?;
+    kubectl(cp, &ns, &["delete", "agents.beeai.dev/sample-agent", &timeout()]).await?;
     wait_gone(&ns.api::<Deployment>(), NAME).await?;
     wait_gone(&ns.api::<Service>(), NAME).await?;
     Ok(())
@@ -199,11 +202,7 @@ async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definit
         objects.apply(&object.to_string()).await?;
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
-    let established = |one: &CustomResourceDefinition| {
-        let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
-    };
-    wait_for(&definitions, "agents.beeai.beeai.dev", established).await?;
+    wait_served(&objects, "agents.beeai.beeai.dev").await?;
     ns.accepts(&agent(keys::GROUP_BEEAI_COMPAT, "two", &json!({}))).await?;
     wait_for(&agents(&ns, keys::GROUP_BEEAI_COMPAT), "two", ready).await?;
     let owner = ns.api::<Deployment>().get("two").await?.metadata.owner_references.unwrap_or_default();
@@ -233,7 +232,7 @@ async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definit
     // 0 writes at a restart: whoever comes last is served last, and by then the others have been looked at.
     let process = &installation.controllers[0];
     let holder = leads(&cp, None).await?;
-    process.stop(std::time::Duration::from_secs(30)).await?;
+    process.stop(patience()).await?;
     let mark = cp.audit().mark()?;
     process.start_again()?;
     process.ready().await?;
@@ -253,7 +252,7 @@ async fn case_z46_the_group_of_the_original_operator_is_served_while_its_definit
     assert!(shown.is_empty(), "{shown:#?}");
 
     // The definition goes, and with it the Agents; the finalizer is taken off, and the other group is served on.
-    cp.kubectl(cp.admin(), &["delete", "crd", "agents.beeai.beeai.dev", "--timeout=60s"], "").await?;
+    cp.kubectl(cp.admin(), &["delete", "crd", "agents.beeai.beeai.dev", &timeout()], "").await?;
     wait_gone(&definitions, "agents.beeai.beeai.dev").await?;
     wait_until(&ns.api::<Deployment>(), Default::default(), |all| !all.contains_key("two")).await?;
     // The webhook forgets the names of a kind that is not served.

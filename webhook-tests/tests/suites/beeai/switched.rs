@@ -9,8 +9,10 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::{
     ControlPlane, Installation, Installing, Options, TestNamespace, installation, programs, wait_for, wait_gone,
+    wait_served,
 };
 
 use super::{agent, agents, ready, says};
@@ -26,8 +28,7 @@ async fn definitions_of_the_compat_group(cp: &ControlPlane) -> Result<()> {
     let install = Install::new(FailureMode::Fail, keys::OPERATOR_NAMESPACE, "");
     for object in compat::objects(&install).iter().filter(|one| one["kind"] == "CustomResourceDefinition") {
         objects.apply(&object.to_string()).await?;
-        let name = object["metadata"]["name"].as_str().context("a name")?;
-        cp.kubectl(cp.admin(), &["wait", "--for=condition=Established", "crd", name, "--timeout=60s"], "").await?;
+        wait_served(&objects, object["metadata"]["name"].as_str().context("a name")?).await?;
     }
     Ok(())
 }
@@ -147,7 +148,7 @@ async fn the_build_follows_once_it_is_told(cp: &ControlPlane, ns: &TestNamespace
     wait_for(&builds, name, |build| says(build, "Deployed") == "True/AgentUpdated").await?;
     let follows = |agent: &DynamicObject| agent.data["spec"]["env"][0]["name"] == "A" && ready(agent);
     wait_for(&agents(ns, COMPAT), name, follows).await?;
-    kubectl(cp, ns, &["delete", &format!("agentbuilds.{COMPAT}/{name}"), "--timeout=60s"]).await?;
+    kubectl(cp, ns, &["delete", &format!("agentbuilds.{COMPAT}/{name}"), &timeout()]).await?;
     wait_gone(&agents(ns, COMPAT), name).await
 }
 
@@ -240,7 +241,7 @@ async fn what_the_original_operator_left_is_taken_over_and_let_go() -> Result<()
     ns.accepts(&stray).await?;
     uninstall(&cp).await?;
     assert_eq!(held(&cp, &both).await?, Vec::<String>::new());
-    let gone = ["delete", "crd", "agents.beeai.beeai.dev", "agentbuilds.beeai.beeai.dev", "--timeout=60s"];
+    let gone = ["delete", "crd", "agents.beeai.beeai.dev", "agentbuilds.beeai.beeai.dev", &timeout()];
     let deleted = cp.kubectl(cp.admin(), &gone, "").await?;
     ensure!(deleted.success, "{}", deleted.stderr);
     let left = agent(keys::GROUP_BEEAI, "left", &json!({"metadata": {"finalizers": [keys::FINALIZER_BEEAI]}}));
@@ -259,12 +260,11 @@ async fn case_z45_and_z47_definitions_come_later_and_other_namespaces_are_left_a
     let installing = Installing { namespaces: ns.name().to_owned(), ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let definitions = ["agents.beeai.dev", "agentbuilds.beeai.dev"];
-    let deleted =
-        cp.kubectl(cp.admin(), &["delete", "crd", definitions[0], definitions[1], "--timeout=60s"], "").await?;
+    let deleted = cp.kubectl(cp.admin(), &["delete", "crd", definitions[0], definitions[1], &timeout()], "").await?;
     ensure!(deleted.success, "{}", deleted.stderr);
     let process = &installation.controllers[0];
     let holder = leads(&cp, None).await?;
-    process.stop(std::time::Duration::from_secs(30)).await?;
+    process.stop(patience()).await?;
     process.start_again()?;
     process.ready().await?;
     leads(&cp, Some(&holder)).await?;
@@ -279,7 +279,7 @@ async fn case_z45_and_z47_definitions_come_later_and_other_namespaces_are_left_a
         objects.apply(text).await?;
     }
     for name in definitions {
-        cp.kubectl(cp.admin(), &["wait", "--for=condition=Established", "crd", name, "--timeout=60s"], "").await?;
+        wait_served(&objects, name).await?;
     }
     other.accepts(&agent(keys::GROUP_BEEAI, "theirs", &json!({}))).await?;
     other.accepts(&build(keys::GROUP_BEEAI, "theirs")).await?;

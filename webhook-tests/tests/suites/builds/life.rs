@@ -7,6 +7,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use webhook_tests::patience::timeout;
 use webhook_tests::{ControlPlane, Drawbridge, Kept, Kubelet, Lent, Options, TestNamespace, wait_for, wait_gone};
 
 use super::stage::{
@@ -90,7 +91,7 @@ async fn a_build_succeeds_is_cleaned_up_builds_again_and_goes() -> Result<()> {
     let done = end_task(&ns, &run, "extra", super::stage::succeeded(json!([]))).await?;
     pod(&ns, &done).await?;
     succeed(&ns, &run).await?;
-    let wait = ["wait", "--for=condition=Ready", "agentbuild/weather-build", "--timeout=30s", "-n", ns.name()];
+    let wait = ["wait", "--for=condition=Ready", "agentbuild/weather-build", &timeout(), "-n", ns.name()];
     let waited = cp.kubectl(cp.admin(), &wait, "").await?;
     ensure!(waited.success, "{}", waited.stderr);
     let ended = status(&ns, |status| status["message"] == "Build complete, cleanup done").await?;

@@ -2,13 +2,13 @@
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use webhook_tests::{Access, ControlPlane, Drawbridge, Objects, TestNamespace, wait_for, wait_until};
+use webhook_tests::patience::lease;
+use webhook_tests::{Access, ControlPlane, Drawbridge, Objects, TestNamespace, wait_for, wait_served, wait_until};
 
 pub(crate) const OPERATOR: &str = "kagenti-system";
 pub(crate) const USER: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
@@ -50,15 +50,10 @@ pub(crate) async fn install(cp: &ControlPlane) -> Result<Access> {
     cp.service_account(OPERATOR, "drawbridge-controllers").await
 }
 
-/// A definition, and its end of beginning.
+/// A definition, until its kind is served.
 pub(crate) async fn define(objects: &Objects, crd: &Value) -> Result<()> {
     objects.apply(&crd.to_string()).await?;
-    let name = crd["metadata"]["name"].as_str().context("a name")?;
-    let established = |crd: &CustomResourceDefinition| {
-        let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|one| one.type_ == "Established" && one.status == "True")
-    };
-    wait_for(&Api::all(objects.client()), name, established).await.map(drop)
+    wait_served(objects, crd["metadata"]["name"].as_str().context("a name")?).await
 }
 
 /// Tekton's two kinds, with every field and none checked.
@@ -81,8 +76,12 @@ pub(crate) fn tekton() -> [Value; 2] {
 
 /// One process with role controllers; `env` is added to its environment.
 pub(crate) fn launch(access: &Access, env: &[(&str, &str)]) -> Result<Drawbridge> {
-    let file = webhook_tests::household::folders()?.disk.join("platform-of-builds.yaml");
-    std::fs::write(&file, PLATFORM)?;
+    let disk = &webhook_tests::household::folders()?.disk;
+    let file = disk.join("platform-of-builds.yaml");
+    // Tests that run side by side start processes by the same file: none may find it half written.
+    let whole = tempfile::NamedTempFile::new_in(disk)?;
+    std::fs::write(whole.path(), PLATFORM)?;
+    whole.persist(&file)?;
     Drawbridge::launch(access, env, |ports| {
         vec![
             "serve".into(),
@@ -93,7 +92,7 @@ pub(crate) fn launch(access: &Access, env: &[(&str, &str)]) -> Result<Drawbridge
             format!("--health-probe-bind-address={}", ports.health.address()),
             "--drain-delay=0s".into(),
             "--absence-proof=1s".into(),
-            "--lease-duration=4s".into(),
+            format!("--lease-duration={}s", lease().as_secs()),
         ]
     })
 }

@@ -125,6 +125,7 @@ async fn c6_another_writer_and_a_bundle_that_cannot_be_published_are_told_of_at_
     let take = json!([{ "op": "replace", "path": "/rules/0/verbs", "value": ["get", "list", "watch"] }]);
     let take = Patch::Json::<()>(serde_json::from_value(take)?);
     roles.patch("certificates", &PatchParams::default(), &take).await?;
+    stage.until_it_may_patch(false).await?;
     stage.install(&["inject.kagenti.io", "new.kagenti.io"]).await?;
     let told = stage.told(configuration, Reason::BundleUnpublished, 1).await?;
     assert!(told[0].contains("cannot be written") && told[0].contains("forbidden"), "{told:?}");

@@ -12,6 +12,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use webhook_tests::audit::{Request, Requests};
+use webhook_tests::patience::{delay, patience};
 use webhook_tests::{ControlPlane, Drawbridge, Installation, Installing, Options, installation, wait_for};
 
 pub(super) const CONTROLLERS: &str = "system:serviceaccount:kagenti-system:drawbridge-controllers";
@@ -51,14 +52,18 @@ async fn holder(cp: &ControlPlane, not: &str) -> Result<String> {
     Ok(name(&held))
 }
 
-/// The process that counts itself as leader.
+/// The process that counts itself as leader, once one does: it hears that it holds the Lease after the Lease says so.
 async fn leader(processes: &[Drawbridge]) -> Result<&Drawbridge> {
-    for process in processes {
-        if process.metrics().await?.sum("leader_election_master_status", &[]) > 0.0 {
-            return Ok(process);
+    let begun = tokio::time::Instant::now();
+    loop {
+        for process in processes {
+            if process.metrics().await?.sum("leader_election_master_status", &[]) > 0.0 {
+                return Ok(process);
+            }
         }
+        ensure!(begun.elapsed() < patience(), "nobody says that it leads");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    anyhow::bail!("nobody says that it leads")
 }
 
 /// Takes the roots out of the injecting webhook's entry, as another writer would.
@@ -74,12 +79,18 @@ pub(super) fn published(object: &MutatingWebhookConfiguration) -> bool {
     bundles.into_iter().all(|bundle| bundle.as_ref().is_some_and(|ByteString(bundle)| !bundle.is_empty()))
 }
 
+/// A Lease of 8 s, and an authority that is renewed well after that, or longer on a machine where nobody would get to renewing them in time.
+fn lifetimes() -> Vec<String> {
+    let times = [("lease-duration", 16_u32), ("cert-lifetime", 20), ("ca-lifetime", 60)];
+    let flags = times.map(|(flag, delays)| format!("--{flag}={}s", (delay() * delays).as_secs()));
+    ["--drain-delay=0s".to_owned()].into_iter().chain(flags).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d4_only_the_holder_of_the_lease_writes_and_a_frozen_one_stays_silent() -> Result<()> {
     let cp = installation::plane(Options::default()).await?;
     let from = cp.audit().mark()?;
-    let lifetimes = ["--drain-delay=0s", "--cert-lifetime=10s", "--ca-lifetime=30s"].map(str::to_owned);
-    let installing = Installing { controllers: 2, flags: lifetimes.to_vec(), ..Installing::default() };
+    let installing = Installing { controllers: 2, flags: lifetimes(), ..Installing::default() };
     let installation = Installation::start(&cp, &installing).await?;
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(cp.client().await?);
     let secrets: Api<Secret> = Api::namespaced(cp.client().await?, keys::OPERATOR_NAMESPACE);
@@ -105,6 +116,7 @@ async fn d4_only_the_holder_of_the_lease_writes_and_a_frozen_one_stays_silent() 
     let damaged = secrets.patch(keys::SECRET_AUTHORITY, &PatchParams::default(), &Patch::Merge(damage)).await?;
     let repaired = |secret: &Secret| secret.metadata.resource_version != damaged.metadata.resource_version;
     wait_for(&secrets, keys::SECRET_AUTHORITY, repaired).await?;
+    wait_for(&mutating, keys::WEBHOOK_CONFIGURATION, published).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let after = cp.audit().settled(resumed).await?;
     let requests = cp.audit().settled(from).await?;

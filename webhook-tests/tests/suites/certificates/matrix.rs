@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use webhook_tests::dial::PATIENCE;
+use webhook_tests::patience::patience;
 use webhook_tests::{Drawbridge, Installation, Installing, Options, installation};
 
 /// Name of the Service, as the API server asks for it.
@@ -59,7 +59,7 @@ impl Offer<'_> {
         config.alpn_protocols = self.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         let stream = TcpStream::connect(address).await?;
         let name = ServerName::try_from(host()).unwrap();
-        timeout(PATIENCE, TlsConnector::from(Arc::new(config)).connect(name, stream)).await?
+        timeout(patience(), TlsConnector::from(Arc::new(config)).connect(name, stream)).await?
     }
 }
 
@@ -89,7 +89,7 @@ async fn review(stream: TlsStream<TcpStream>) -> Result<()> {
         };
         anyhow::Ok((answer.status(), answer.into_body().collect().await?.to_bytes()))
     };
-    let (status, body) = timeout(PATIENCE, exchange).await??;
+    let (status, body) = timeout(patience(), exchange).await??;
     let answer: Value = serde_json::from_slice(&body)?;
     ensure!(status == 200 && answer["response"]["patch"].is_string(), "{status}: {answer}");
     Ok(())
@@ -157,7 +157,7 @@ async fn answer(webhook: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(webhook).await?;
     stream.write_all(bytes).await?;
     let mut back = Vec::new();
-    timeout(PATIENCE, stream.read_to_end(&mut back)).await.context("the connection is not ended")??;
+    timeout(patience(), stream.read_to_end(&mut back)).await.context("the connection is not ended")??;
     Ok(back)
 }
 
@@ -178,7 +178,7 @@ async fn refusals(webhook: &Drawbridge) -> Result<()> {
         }
         anyhow::Ok(())
     };
-    timeout(PATIENCE, quiet).await.context("every connection ends")??;
+    timeout(patience(), quiet).await.context("every connection ends")??;
     let before = (failed("refused").await?, failed("plain_http").await?);
     for version in [[3, 0], [3, 1], [3, 2]] {
         let back = answer(webhook.webhook(), &old_hello(version)).await?;
@@ -194,7 +194,7 @@ async fn refusals(webhook: &Drawbridge) -> Result<()> {
         }
         anyhow::Ok(())
     };
-    timeout(PATIENCE, counted).await.context("each is counted once")?
+    timeout(patience(), counted).await.context("each is counted once")?
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -225,7 +225,7 @@ async fn b3_the_running_webhook_speaks_every_suite_of_today_with_either_key_and_
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(PATIENCE, taken).await.context("the new pair is taken")?;
+    timeout(patience(), taken).await.context("the new pair is taken")?;
     suites(webhook.webhook(), &roots, "RSA").await?;
     protocols(webhook.webhook(), &roots).await?;
     refusals(webhook).await

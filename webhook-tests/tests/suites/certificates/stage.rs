@@ -19,6 +19,7 @@ use http_body_util::BodyExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -106,9 +107,27 @@ impl Stage {
         tokio::spawn(serve(front, Arc::clone(&resolvers)));
         cp.publish_service(ns.name(), keys::SERVICE_WEBHOOK, port).await?;
         let stage = Stage { cp, ns, account, ahead: Arc::default(), front: port, resolvers, _turn: turn };
+        stage.until_it_may_patch(true).await?;
         stage.remove_configurations().await?;
         stage.install(entries).await?;
         Ok(stage)
+    }
+
+    /// Waits until the account may patch the configurations, or may not: the API server goes by what is stored about roles a moment later.
+    pub(crate) async fn until_it_may_patch(&self, wanted: bool) -> Result<()> {
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.account.client().await?);
+        let review: SelfSubjectAccessReview = serde_json::from_value(json!({"spec": {"resourceAttributes": {
+            "group": "admissionregistration.k8s.io", "resource": "mutatingwebhookconfigurations",
+            "name": keys::WEBHOOK_CONFIGURATION, "verb": "patch",
+        }}}))?;
+        let begun = tokio::time::Instant::now();
+        while reviews.create(&PostParams::default(), &review).await?.status.is_some_and(|status| status.allowed)
+            != wanted
+        {
+            ensure!(begun.elapsed() < patience(), "whether the account may patch is never {wanted}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
     }
 
     pub(crate) fn mutating(&self) -> Api<MutatingWebhookConfiguration> {
@@ -150,7 +169,7 @@ impl Stage {
                     "clientConfig": { "service": { "name": keys::SERVICE_WEBHOOK, "namespace": self.ns.name(), "path": "/review", "port": self.front } },
                     "rules": [{ "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"] }],
                     "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": self.ns.name() } },
-                    "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 5,
+                    "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
                 })
             })
             .collect();

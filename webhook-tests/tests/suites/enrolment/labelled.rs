@@ -12,6 +12,7 @@ use kube::api::{Api, DeleteParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::process::Command;
+use webhook_tests::patience::patience;
 use webhook_tests::{
     ControlPlane, Installation, Installing, Options, TestNamespace, programs, wait_for, wait_gone, wait_until,
 };
@@ -93,7 +94,7 @@ async fn mend_17_an_agent_runtime_governs_a_labelled_deployment_and_gives_it_bac
 async fn later_than(ns: &TestNamespace, time: &str) -> Result<()> {
     let maps = ns.api::<ConfigMap>();
     let clock = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clock"}});
-    let deadline = tokio::time::Instant::now() + webhook_tests::patience::patience();
+    let deadline = tokio::time::Instant::now() + patience();
     loop {
         ns.accepts(&clock).await?;
         let made = serde_json::to_value(maps.get("clock").await?)?["metadata"]["creationTimestamp"].clone();
@@ -151,7 +152,7 @@ async fn mend_17_labels_from_before_the_installation_roll_nobody_and_a_restart_w
 
     let mark = cp.audit().mark()?;
     for process in &installation.controllers {
-        process.stop(Duration::from_secs(30)).await?;
+        process.stop(patience()).await?;
         process.start_again()?;
         process.ready().await?;
     }

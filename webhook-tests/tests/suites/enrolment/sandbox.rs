@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::json;
-use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone};
+use webhook_tests::{Installation, Installing, Options, TestNamespace, installation, wait_for, wait_gone, wait_served};
 
 use super::*;
 
@@ -79,11 +79,7 @@ async fn case_042_043_044_049_sandboxes_come_restart_and_go_with_their_definitio
 
     ns.apply(&webhook_tests::sandbox::definition().to_string()).await?;
     let crds: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
-    let established = |crd: &CustomResourceDefinition| {
-        let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|one| one.type_ == "Established" && one.status == "True")
-    };
-    wait_for(&crds, "sandboxes.agents.x-k8s.io", established).await?;
+    wait_served(&ns, "sandboxes.agents.x-k8s.io").await?;
     let mut object = json!({"apiVersion": "agents.x-k8s.io/v1alpha1", "kind": "Sandbox", "metadata": {"name": "box"},
         "spec": {"replicas": 1, "podTemplate": template("box")}});
     object["spec"]["podTemplate"]["metadata"]["annotations"] = json!({"team": "weather"});
@@ -128,7 +124,7 @@ async fn case_042_043_044_049_sandboxes_come_restart_and_go_with_their_definitio
     pods(&ns, "web", 1, false).await?;
     let file = webhook_tests::corpus::root().join("../../manifests/crds").join(format!("{OURS}.yaml"));
     cp.objects().await?.apply(&std::fs::read_to_string(file)?).await?;
-    wait_for(&crds, OURS, established).await?;
+    wait_served(&ns, OURS).await?;
     ns.accepts(&art("again", "Deployment", "web", json!({}))).await?;
     rolled(&ns, "again", 1).await?;
     pods(&ns, "web", 1, true).await?;

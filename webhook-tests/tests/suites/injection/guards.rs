@@ -9,7 +9,6 @@ use kube::Api;
 use kube::api::DeleteParams;
 use kube::runtime::watcher;
 use tokio::time::{Duration, Instant, sleep};
-use webhook_tests::installation::FAREWELL;
 use webhook_tests::patience::patience;
 use webhook_tests::{Drawbridge, Installation, Installing, Options, installation, wait_until};
 
@@ -97,7 +96,7 @@ async fn mend_14_a_lost_policy_is_counted_logged_and_told_and_so_is_its_return()
     }
     // Who starts now finds it missing, and says so where people look.
     for process in &installation.controllers {
-        process.stop(FAREWELL).await?;
+        process.stop(patience()).await?;
         process.start_again()?;
         process.ready().await?;
     }

@@ -11,15 +11,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt as _};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::Instant;
 use webhook_tests::patience::patience;
-use webhook_tests::{Access, ControlPlane, Kept, Lent, Options, Process, TestNamespace, household, programs, wait_for};
+use webhook_tests::{
+    Access, ControlPlane, Kept, Lent, Options, Process, TestNamespace, household, programs, wait_for, wait_served,
+};
 
 use super::objects;
 
@@ -241,14 +242,10 @@ impl Stage {
         let argument = format!("--egress-selector-config-file={}", file.display());
         let args = BTreeMap::from([(Process::ApiServer, vec![argument])]);
         let cp = ControlPlane::start(Options { args, ..Options::default() }).await?;
-        let definitions: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
+        let objects = cp.objects().await?;
         for definition in super::outside::DEFINITIONS {
-            for stored in cp.objects().await?.apply(definition).await? {
-                let established = |one: &CustomResourceDefinition| {
-                    let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
-                    conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
-                };
-                wait_for(&definitions, &stored.name_any(), established).await?;
+            for stored in objects.apply(definition).await? {
+                wait_served(&objects, &stored.name_any()).await?;
             }
         }
         Ok(Self { cp, players, _folder: folder })
@@ -294,6 +291,27 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// The graph once that came of these edges, or at the end of [`patience`]: endpoints follow Pods a moment later, and whoever plays a Pod may not get to
+    /// answering within the time that it is given.
+    async fn until_tried(
+        &self,
+        ns: &TestNamespace,
+        wanted: &[(&str, &str, &str)],
+    ) -> Result<(Option<i32>, String, String)> {
+        let deadline = Instant::now() + patience();
+        loop {
+            let (code, out, err) = self.graph(self.cp.admin(), ns, &["-o", "json"]).await?;
+            let graph: Value = serde_json::from_str(&out).unwrap_or_default();
+            let all = wanted.iter().all(|(to, outcome, why)| tried(&graph, to) == (*outcome, *why));
+            if all || Instant::now() > deadline {
+                return Ok((code, out, err));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
 /// What came of an edge: outcome, and why.
 fn tried<'g>(graph: &'g Value, to: &str) -> (&'g str, &'g str) {
     let edges = graph["edges"].as_array().into_iter().flatten();
@@ -316,21 +334,16 @@ async fn every_edge_is_tried_through_the_api_server_and_a_broken_one_is_explaine
     stage.object(&ns, ("Agent", "plain"), leaf.clone(), Some(health)).await?;
     let clerk = json!({"modelAPI": "models", "model": "fast", "mcpServers": ["echo"], "agentNetwork": {"access": ["auditor", "plain"]}});
     stage.object(&ns, ("Agent", "clerk"), clerk, None).await?;
-    // Endpoints follow Pods a moment later.
-    let deadline = Instant::now() + patience();
-    let (mut code, mut out, mut err) = stage.graph(stage.cp.admin(), &ns, &["-o", "json"]).await?;
-    while out.contains("is ready\"") && Instant::now() < deadline {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        (code, out, err) = stage.graph(stage.cp.admin(), &ns, &["-o", "json"]).await?;
-    }
+    let wanted = [
+        ("models", "works", "lists fast"),
+        ("echo", "works", "lists 2 tools: echo, add"),
+        ("auditor", "works", "answers with its card at /.well-known/agent"),
+        ("plain", "works", "answers at /health, and has no card at /.well-known/agent"),
+    ];
+    let (code, out, err) = stage.until_tried(&ns, &wanted).await?;
     let graph: Value = serde_json::from_str(&out).with_context(|| err.clone())?;
-    for (to, why) in [
-        ("models", "lists fast"),
-        ("echo", "lists 2 tools: echo, add"),
-        ("auditor", "answers with its card at /.well-known/agent"),
-        ("plain", "answers at /health, and has no card at /.well-known/agent"),
-    ] {
-        assert_eq!(tried(&graph, to), ("works", why), "{to}: {out}");
+    for (to, outcome, why) in wanted {
+        assert_eq!(tried(&graph, to), (outcome, why), "{to}: {out}");
     }
     ensure!(code == Some(0), "{code:?} {err}");
 
@@ -401,21 +414,17 @@ async fn hostile_answers_give_a_clear_line_within_their_bounds() -> Result<()> {
     stage.object(&ns, ("MCPServer", "nobody"), tools, None).await?;
     let both = json!({"modelAPI": "other", "model": "slow", "mcpServers": ["markup", "nobody"]});
     stage.object(&ns, ("Agent", "uses"), both, None).await?;
-    let deadline = Instant::now() + patience();
-    let (code, out) = loop {
-        let (code, out, err) = stage.graph(stage.cp.admin(), &ns, &["-o", "json"]).await?;
-        // Of all of them only one has no Pod.
-        if out.matches("is ready\"").count() == 1 || Instant::now() > deadline {
-            break (code, out + &err);
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    };
+    let others = [
+        ("markup", "broken", "what Service mcpserver-markup answers at /mcp is not MCP"),
+        ("nobody", "broken", "no Pod behind Service mcpserver-nobody is ready"),
+    ];
+    let wanted: Vec<_> = cases.iter().map(|(name, _, outcome, why)| (*name, *outcome, *why)).chain(others).collect();
+    let (code, out, err) = stage.until_tried(&ns, &wanted).await?;
+    let out = out + &err;
     let graph: Value = serde_json::from_str(&out).with_context(|| out.clone())?;
-    for (name, _, outcome, why) in cases {
+    for (name, outcome, why) in wanted {
         assert_eq!(tried(&graph, name), (outcome, why), "{name}");
     }
-    assert_eq!(tried(&graph, "markup"), ("broken", "what Service mcpserver-markup answers at /mcp is not MCP"));
-    assert_eq!(tried(&graph, "nobody"), ("broken", "no Pod behind Service mcpserver-nobody is ready"));
     ensure!(code == Some(1), "{code:?}");
     ensure!(HANGING.lock().1 >= 2, "nobody is asked while another one's answer is waited for");
     ensure!(!out.contains("sk-of-somebody"), "{out}");

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, PodSecurityContext, Service};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
+use webhook_tests::patience::timeout;
 use webhook_tests::{TestNamespace, wait_for, wait_gone};
 
 use crate::agents::stage::{CONTROLLERS, kubectl, shared};
@@ -122,7 +123,7 @@ async fn case_89_a_proxy_tools_and_an_agent_come_up_in_every_spelling_and_go_wit
             assert_eq!(pod.containers[0].resources.as_ref().unwrap().limits.as_ref().unwrap()["cpu"].0, "500m");
             assert_eq!(value(&env, "AGENTIC_LOOP_ENABLE_DELEGATION"), Some("false"));
         }
-        kubectl(cp, &ns, &["delete", "agents.kaos.tools,modelapis,mcpservers", "--all", "--timeout=60s"]).await?;
+        kubectl(cp, &ns, &["delete", "agents.kaos.tools,modelapis,mcpservers", "--all", &timeout()]).await?;
         for name in ["agent-simple", "modelapi-gateway-models", "mcpserver-echo-tools"] {
             wait_gone(&ns.api::<Deployment>(), name).await?;
         }

@@ -8,14 +8,13 @@ use drawbridge::cli::render::platform;
 use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 use webhook_tests::patience::patience;
-use webhook_tests::{ControlPlane, Drawbridge, Options, wait_for};
+use webhook_tests::{ControlPlane, Drawbridge, Options, wait_for, wait_served};
 
 use super::{objects, ready};
 
@@ -44,14 +43,9 @@ async fn rulings_20_and_28_controllers_outside_of_the_cluster_wait_for_the_lease
 {
     let cp = ControlPlane::start(Options::default()).await?;
     let installed = cp.objects().await?;
-    let served: Api<CustomResourceDefinition> = Api::all(cp.client().await?);
     for definition in DEFINITIONS {
         for stored in installed.apply(definition).await? {
-            let established = |one: &CustomResourceDefinition| {
-                let conditions = one.status.as_ref().and_then(|status| status.conditions.as_ref());
-                conditions.into_iter().flatten().any(|one| one.type_ == "Established" && one.status == "True")
-            };
-            wait_for(&served, &stored.name_any(), established).await?;
+            wait_served(&installed, &stored.name_any()).await?;
         }
     }
     for name in [keys::OPERATOR_NAMESPACE, "kaos-system"] {

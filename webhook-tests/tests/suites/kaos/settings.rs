@@ -1,13 +1,12 @@
 //! Settings that are off by default, under the installation's own rights and the policies that fence its accounts.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
+use webhook_tests::patience::patience;
 use webhook_tests::{Installation, Installing, Options, installation, wait_for, wait_gone};
 
 use super::{objects, ready};
@@ -56,7 +55,7 @@ async fn rulings_13_and_17_a_model_api_is_restricted_and_follows_its_secret() ->
 
     // A process that begins asks at once; one that runs asks once a minute.
     let controllers = installation.controllers.first().context("a process with role controllers")?;
-    controllers.stop(Duration::from_secs(30)).await?;
+    controllers.stop(patience()).await?;
     let changed = json!({"stringData": {"key": "two"}});
     ns.api::<Secret>().patch("provider", &PatchParams::default(), &Patch::Merge(&changed)).await?;
     objects(&ns, "Agent").delete("a", &kube::api::DeleteParams::default()).await?;

@@ -1,13 +1,12 @@
 //! A Deployment as the Go operator leaves it, on a real API server, which fills in what it fills in.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use drawbridge::domain::keys;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use webhook_tests::patience::patience;
 use webhook_tests::{ControlPlane, Installation, Installing, Options, TestNamespace, installation, wait_for};
 
 use super::{environment, objects, ready, value};
@@ -171,7 +170,7 @@ async fn rulings_17_and_21_what_the_go_operator_made_follows_its_secret_and_stay
 
     // A process that begins asks at once; one that runs asks once a minute.
     let controllers = installation.controllers.first().context("a process with role controllers")?;
-    controllers.stop(Duration::from_secs(30)).await?;
+    controllers.stop(patience()).await?;
     let changed = json!({"stringData": {"key": "two"}});
     ns.api::<Secret>().patch("provider", &PatchParams::default(), &Patch::Merge(&changed)).await?;
     controllers.start_again()?;

@@ -68,7 +68,10 @@ async fn what_the_preview_says_is_cut_is_cut_once_the_namespace_enforces() -> Re
     let (preview, _) = asked(&cp, &["policy", "preview", "-n", ns.name(), "--trust", "off"]).await?;
     ensure!(pairs(&preview, "opened").contains(&("one".into(), "two".into())), "{preview:#}");
     switched(&cp, &ns, "off").await?;
-    wait_gone(&policies(&ns), DENY).await?;
+    // The policies of the agents go after the one that shuts everybody.
+    for policy in [DENY, "one-signature-policy", "two-signature-policy"] {
+        wait_gone(&policies(&ns), policy).await?;
+    }
     let (answer, code) = asked(&cp, &reach).await?;
     ensure!(code == Some(0), "{code:?} {answer:#}");
     doctor_judges_by_the_level(&cp, &installation, &ns).await

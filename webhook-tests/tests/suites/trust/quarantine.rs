@@ -1,5 +1,7 @@
 //! Quarantine and release: what holds, what people who hold `edit`, or everything, in the namespace can do about it, and how long it takes.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -7,6 +9,8 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tokio::time::Instant;
+use webhook_tests::patience::{patience, timeout};
 use webhook_tests::{ControlPlane, installation, programs, wait_for, wait_gone};
 
 use super::*;
@@ -19,6 +23,9 @@ const ANNOTATION: &str = "agent.kagenti.dev/quarantine";
 pub(super) async fn command(cp: &ControlPlane, args: &[&str]) -> Result<(Value, Option<i32>)> {
     let mut command = Command::new(programs::workspace("drawbridge")?);
     command.args(args).args(["-o", "json", "--kubeconfig"]).arg(cp.admin().kubeconfig()).kill_on_drop(true);
+    if matches!(args.first(), Some(&"quarantine" | &"release")) {
+        command.arg(timeout());
+    }
     let output = command.output().await?;
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     let answer = serde_json::from_slice(&output.stdout).with_context(|| format!("{args:?}: {words}"))?;
@@ -114,10 +121,17 @@ async fn a_quarantine_holds_against_its_tenants_and_release_gives_back_exactly_w
     webhook_tests::wait_until(&ns.api::<Pod>(), kube::runtime::watcher::Config::default(), |all| all.len() == 2)
         .await?;
     let pods: Vec<_> = before.iter().filter(|line| line.contains("bad-") && !line.contains("policy")).collect();
-    let after = state(&ns).await?;
     // The second Pod of `bad` came and went; whichever of the two stayed, everything else is as it was.
     let same = |all: &[String]| {
         all.iter().filter(|line| !line.starts_with("bad-") || line.contains("policy")).cloned().collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    let after = loop {
+        let after = state(&ns).await?;
+        if same(&before) == same(&after) || begun.elapsed() > patience() {
+            break after;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     };
     ensure!(same(&before) == same(&after) && pods.len() == 1, "{before:#?}\n{after:#?}");
     Ok(())

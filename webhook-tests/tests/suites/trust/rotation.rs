@@ -18,6 +18,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use webhook_tests::patience::{delay, lease};
 use webhook_tests::svid::{Authority, signed};
 use webhook_tests::{
     AuditLevel, Installation, Installing, Mark, Options, TestNamespace, installation, trial, wait_for,
@@ -32,10 +33,11 @@ const AGENTS: usize = 11;
 /// Workloads that may roll at once in so small a fleet.
 const BUDGET: usize = 5;
 const DOMAIN: &str = "cluster.local";
-/// `cards.restartGraceSeconds`.
-const GRACE: Duration = Duration::from_secs(160);
-/// What is left of an authority when it signs: no more than half the grace, so that all whom it vouches for are due at once.
-const LEFT: Duration = Duration::from_secs(80);
+/// What is left of an authority when it signs, in delays: three times what three rollouts and a change of leaders take, since whoever does not get to
+/// signing again by then is lost.
+const LEFT: u32 = 160;
+/// Seconds that a rollout lasts at least.
+const ROLLS: u64 = 12;
 const TRIGGER: &str = "agentcard.kagenti.dev/resign-trigger";
 const HANDLED: &str = "agentcard.kagenti.dev/resign-leaf-expiry";
 
@@ -54,7 +56,7 @@ fn now() -> Result<Duration> {
 /// a person's card, so that its period is short.
 async fn signing(ns: &TestNamespace, name: &str) -> Result<()> {
     let mut workload = agent(name);
-    workload["spec"]["minReadySeconds"] = 12.into();
+    workload["spec"]["minReadySeconds"] = ROLLS.max(2 * lease().as_secs()).into();
     workload["spec"]["template"]["metadata"]["annotations"] = json!({"agentcard.kagenti.dev/resign": "true"});
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
         "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 8000, "targetPort": "nowhere"}]}});
@@ -211,9 +213,12 @@ async fn a_rotation_of_authorities_restarts_each_agent_once_for_each_end_and_in_
     let rounds = trial::size(1, 2);
     let cp = installation::plane(Options { audit: AuditLevel::RequestResponse, ..Options::default() }).await?;
     let bundles = cp.namespace("bundles").await?;
+    let left = Duration::from_secs((delay() * LEFT).as_secs());
+    // Twice what is left, so that all whom an authority vouches for are due at once.
+    let grace = 2 * left;
     let platform = format!(
         "cards: {{audit: false, proactiveRestart: true, restartGraceSeconds: {}, trustBundle: {{trustDomain: {DOMAIN}, configMap: {{name: bundle, namespace: {}, key: bundle}}}}}}\n",
-        GRACE.as_secs(),
+        grace.as_secs(),
         bundles.name(),
     );
     let installation = Installation::start(&cp, &Installing { platform, ..Installing::default() }).await?;
@@ -241,6 +246,8 @@ async fn a_rotation_of_authorities_restarts_each_agent_once_for_each_end_and_in_
         moment: &moment,
         history: &history,
         mark,
+        left,
+        grace,
     };
     let story = async {
         for round in 1..=rounds {
@@ -262,6 +269,10 @@ struct Trial<'t> {
     moment: &'t Mutex<Arc<Signs>>,
     history: &'t Arc<History>,
     mark: Mark,
+    /// What is left of an authority when it signs.
+    left: Duration,
+    /// `cards.restartGraceSeconds`.
+    grace: Duration,
 }
 
 impl Trial<'_> {
@@ -269,7 +280,7 @@ impl Trial<'_> {
         let before = self.moment.lock().clone();
         let version = |what: &str| format!("{what} {round}");
         // No workload is restarted twice within the grace.
-        let end = now()? + LEFT + if round > 1 { GRACE } else { Duration::ZERO };
+        let end = now()? + self.left + if round > 1 { self.grace } else { Duration::ZERO };
         let ending = Signs { by: Arc::new(Authority::until(DOMAIN, end)?), version: version("ending") };
         let next = Arc::new(Signs { by: Arc::new(Authority::new(DOMAIN)?), version: version("next") });
 

@@ -117,6 +117,8 @@ async fn our_own_account_makes_no_other_right() -> Result<()> {
     let ns = cp.namespace("signing-rights").await?;
     ns.accepts(&signing("weather")).await?;
     wait_for(&ns.api::<ConfigMap>(), SIGNED, |_| true).await?;
+    wait_for(&ns.api::<Role>(), SIGNED, |_| true).await?;
+    wait_for(&ns.api::<RoleBinding>(), SIGNED, |_| true).await?;
     let deployment = wait_for(&ns.api::<Deployment>(), "weather", |_| true).await?;
     let ours = cp.service_account("kagenti-system", "drawbridge-controllers").await?.client().await?;
     let metadata = |name: &str| {
