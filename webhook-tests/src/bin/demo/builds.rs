@@ -56,7 +56,7 @@ pub(super) async fn show(cp: &ControlPlane) -> Result<Tekton> {
     step("kubectl apply -f manifests/samples/weather-built-agent.yaml: its Agent runs that digest, with sidecars")?;
     tell(&kubectl(access, &["apply", "-f", "-"], &here(AGENT)).await?)?;
     let pods: Api<Pod> = Api::namespaced(access.client().await?, NAMESPACE);
-    let pod = Demo { access, namespace: NAMESPACE, pods }.pod(true).await?;
+    let pod = Demo { access, namespace: NAMESPACE, name: "weather-built-agent", pods }.pod(true).await?;
     let spec = pod.spec.as_ref().context("a Pod has a spec")?;
     if !spec.containers.iter().any(|container| container.image.as_deref() == Some(&image)) {
         bail!("no container of {} runs {image}", pod.name_any());

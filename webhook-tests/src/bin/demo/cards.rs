@@ -71,7 +71,12 @@ impl Stage {
         )?;
         let sample = OPTION_1.replace("namespace: default", &format!("namespace: {NAMESPACE}"));
         tell(&kubectl(access, &["apply", "-f", "-"], &sample).await?)?;
-        let demo = Demo { access, namespace: NAMESPACE, pods: Api::namespaced(access.client().await?, NAMESPACE) };
+        let demo = Demo {
+            access,
+            namespace: NAMESPACE,
+            name: "weather-agent",
+            pods: Api::namespaced(access.client().await?, NAMESPACE),
+        };
         let pod = demo.governed().await?;
         let address = address(&pod)?;
         let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());

@@ -165,7 +165,8 @@ async fn show(access: &Access, namespace: &str, stay: bool) -> Result<()> {
     let (agent, runtime) = sample.rsplit_once("---\n").context("the sample ends with its AgentRuntime")?;
     step("an ordinary agent, as its author deployed it: kubectl apply (Deployment and Service)")?;
     tell(&kubectl(access, &["apply", "-f", "-"], agent).await?)?;
-    let demo = Demo { access, namespace, pods: Api::namespaced(access.client().await?, namespace) };
+    let demo =
+        Demo { access, namespace, name: "weather-agent", pods: Api::namespaced(access.client().await?, namespace) };
     let plain = demo.pod(false).await?;
     let original = demo.deployment().await?;
     say(&format!("  Pod {} runs with {}\n", plain.name_any(), containers(&plain)))?;
@@ -210,13 +211,15 @@ async fn show(access: &Access, namespace: &str, stay: bool) -> Result<()> {
 struct Demo<'a> {
     access: &'a Access,
     namespace: &'a str,
+    /// The agent's name, which its Pods bear.
+    name: &'a str,
     pods: Api<Pod>,
 }
 
 impl Demo<'_> {
     /// The agent's only Pod, once it runs with sidecars or without.
     async fn pod(&self, injected: bool) -> Result<Pod> {
-        let ours = watcher::Config::default().labels("app.kubernetes.io/name=weather-agent");
+        let ours = watcher::Config::default().labels(&format!("app.kubernetes.io/name={}", self.name));
         let settled = |pod: &Pod| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             phase == Some("Running") && pod.annotations().contains_key(keys::ANNOTATION_STATUS) == injected
