@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod digest;
 pub mod keys;
 pub mod mode;
+pub mod namespace_switch;
 pub mod otlp;
 pub mod period;
 pub mod printable;

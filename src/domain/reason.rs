@@ -125,7 +125,7 @@ reasons! {
     StepInvalid, Denied, "the ConfigMap of a step cannot be used";
     StepDrift, Denied, "the ConfigMap of a step has changed since the build was reviewed";
     ParameterMissing, Denied, "a parameter that is needed has no value";
-    ParameterLocked, Denied, "the pipeline of the mode does not let builds set this parameter";
+    ParameterLocked, Denied, "the template or the pipeline of the mode does not let builds set this parameter";
     SpellingConflict, Denied, "two spellings of one field say different things";
     PlaceholderUnknown, Denied, "a placeholder of the template names nothing that has a value";
     ReferenceInvalid, Denied, "a reference $(...) names something that is not there when it is read";
@@ -200,7 +200,7 @@ reasons! {
     TargetNotFound, Warning, "the workload that an AgentRuntime points at does not exist";
     UnknownField, Warning, "the API server left out a field that the kind does not have";
     TypeMismatch, Warning, "the Pod's label kagenti.io/type differs from the AgentRuntime's type; the label decides";
-    KeyWithoutEffect, Warning, "a configuration key that an earlier operator knew has no effect";
+    KeyWithoutEffect, Warning, "a configuration key has no effect: nothing reads it, or the key that it says more about is not set";
     CertificateExpiring, Warning, "a certificate of the webhook is about to expire and was not renewed in time";
     AuthorityRepaired, Warning, "the certificate authority's Secret was damaged and has been put back";
     AuthorityRefused, Warning, "the certificate authority's Secret is somebody else's and cannot be used";

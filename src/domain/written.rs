@@ -38,7 +38,7 @@ impl On {
             On::Job => "Job",
             On::Sandbox => "Sandbox",
             On::Pod => "Pod",
-            On::Custom => "AgentRuntime, Agent, AgentBuild",
+            On::Custom => "AgentRuntime, Agent, AgentBuild, ModelAPI, MCPServer",
             On::Namespace => "Namespace",
         }
     }
