@@ -20,6 +20,9 @@ pub enum CardFault {
     /// JSON, but no object.
     #[error("the card is not a JSON object")]
     NotAnObject,
+    /// JSON that is as deep as is read, which is one level more than is published of a card.
+    #[error("the card is nested {} deep; at most {} levels of lists and objects are published", limits::DEPTH, limits::DEPTH - 1)]
+    TooDeep,
     /// `signatures` is no list.
     #[error("member signatures is not a list")]
     SignaturesNotAList,

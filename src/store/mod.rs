@@ -37,7 +37,7 @@ pub use kinds::namespace::NamespaceSeen;
 pub use kinds::network_policy::NetworkPolicySeen;
 pub use kinds::pod::{BuildPodSeen, PodEndpoint, PodPhase, PodPort, PodSeen};
 pub use kinds::right::RightSeen;
-pub use kinds::service::{Leads, PortProtocol, ServicePort, ServiceSeen, TargetPort};
+pub use kinds::service::{IpFamily, Leads, PortProtocol, ServicePort, ServiceSeen, TargetPort};
 pub use kinds::service_account::ServiceAccountSeen;
 pub use kinds::signed_card::SignedCardSeen;
 pub use kinds::tekton::{PipelineRunSeen, TaskRunSeen};

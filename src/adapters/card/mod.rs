@@ -296,7 +296,7 @@ fn error(fetch: &Fetch, attempt: Attempt, path: &str, fault: &Fault) -> AskError
         Fault::Nobody(why) => {
             let message =
                 format!("agents cannot be asked over TLS, because Drawbridge has no identity of its own: {why}");
-            return failed(AskFault::Unreachable, Reason::FetchFailed, &message);
+            return failed(AskFault::NotAsked, Reason::FetchFailed, &message);
         }
     };
     let (kind, reason) = match fault {

@@ -11,20 +11,16 @@ use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::fault::{Bound, HttpFault, Phase};
+use super::places::Places;
 use super::sent::is_stream;
 use super::wire::{Came, Metered};
 use super::{Answer, Answered, BODY, HEAD, HEADERS, Method, Patience, SAID, SMALL, Sent};
 use crate::domain::printable::printable;
 
-pub(super) async fn exchange(
-    sent: Sent<'_>,
-    patience: Patience,
-    large: &Arc<Semaphore>,
-) -> Result<Answered, HttpFault> {
+pub(super) async fn exchange(sent: Sent<'_>, patience: Patience, large: &Places) -> Result<Answered, HttpFault> {
     let begun = Instant::now();
     let (head, whole) = (begun + patience.head.min(patience.whole), begun + patience.whole);
     let connected = timeout_at(head, TcpStream::connect(sent.address)).await;
@@ -37,7 +33,7 @@ pub(super) async fn over<S>(
     stream: S,
     sent: Sent<'_>,
     patience: Patience,
-    large: &Arc<Semaphore>,
+    large: &Places,
 ) -> Result<Answered, HttpFault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -50,7 +46,7 @@ async fn until<S>(
     stream: S,
     sent: Sent<'_>,
     (head, whole): (Instant, Instant),
-    large: &Arc<Semaphore>,
+    large: &Places,
 ) -> Result<Answered, HttpFault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -72,7 +68,7 @@ where
 async fn talk(
     mut sender: SendRequest<Full<Bytes>>,
     sent: Sent<'_>,
-    (came, large): (&Arc<Came>, &Arc<Semaphore>),
+    (came, large): (&Arc<Came>, &Places),
     head: Instant,
     whole: Instant,
 ) -> Result<Answered, HttpFault> {
@@ -85,7 +81,7 @@ async fn talk(
         })?;
     let late = HttpFault::Timeout(Phase::Body);
     match answer.status() {
-        StatusCode::OK => timeout_at(whole, body(answer, sent.whole, came, large)).await.map_err(|_| late)?,
+        StatusCode::OK => timeout_at(whole, body(answer, sent, came, large)).await.map_err(|_| late)?,
         StatusCode::ACCEPTED | StatusCode::NO_CONTENT if sent.method != Method::Get => {
             Ok(Answered { headers: answer.headers().clone(), answer: Answer { body: Vec::new(), _place: None } })
         }
@@ -121,18 +117,13 @@ fn request(sent: Sent<'_>) -> Result<Request<Full<Bytes>>, HttpFault> {
 }
 
 /// All of the body.
-async fn body(
-    answer: Response<Incoming>,
-    whole: Option<fn(&[u8]) -> bool>,
-    came: &Came,
-    large: &Arc<Semaphore>,
-) -> Result<Answered, HttpFault> {
+async fn body(answer: Response<Incoming>, sent: Sent<'_>, came: &Came, large: &Places) -> Result<Answered, HttpFault> {
     let mut encodings = answer.headers().get_all(CONTENT_ENCODING).iter();
     if encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(HttpFault::Encoded);
     }
     let (parts, mut incoming) = answer.into_parts();
-    let streams = whole.filter(|_| is_stream(&parts.headers));
+    let streams = sent.whole.filter(|_| is_stream(&parts.headers));
     if incoming.size_hint().lower() > BODY as u64 {
         return Err(HttpFault::TooLarge(Bound::Body));
     }
@@ -144,8 +135,8 @@ async fn body(
             return Err(HttpFault::TooLarge(Bound::Body));
         }
         if body.len() + data.len() > SMALL && place.is_none() {
-            // Nothing is read meanwhile, so the agent waits; the semaphore is never closed.
-            place = large.clone().acquire_owned().await.ok();
+            // Nothing is read meanwhile, so the agent waits.
+            place = large.take(sent.host).await;
         }
         body.extend_from_slice(&data);
         if streams.is_some_and(|whole| whole(&body)) {

@@ -3,12 +3,13 @@
 //!
 //! Promises: it connects to that very address and to no other: no name is resolved, no redirect followed, no proxy asked, no environment
 //! read; addresses that no Pod can have are refused before the first packet. Everything is bounded: head, number of headers, body, what came
-//! over the wire in all, and the time of each phase. A compressed body is refused, so there is nothing to inflate. What was answered
-//! besides a body stands in a fault in at most [`SAID`] bytes of printable text.
+//! over the wire in all, the time of each phase, and what the servers of one namespace take of the places that there are for all. A compressed
+//! body is refused, so there is nothing to inflate. What was answered besides a body stands in a fault in at most [`SAID`] bytes of printable text.
 
 mod address;
 mod exchange;
 mod fault;
+mod places;
 mod sent;
 mod wire;
 
@@ -16,14 +17,14 @@ mod wire;
 mod tests;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use address::{Addresses, PodAddresses, Refused};
 pub use fault::{Bound, HttpFault, Phase};
+pub use places::Place;
+use places::Places;
 pub use sent::{Answered, Method, Sent};
 
 /// Bytes of a body.
@@ -68,13 +69,13 @@ pub struct Answer {
     /// All of it.
     pub body: Vec<u8>,
     /// Of a body of more than [`SMALL`] bytes.
-    pub(super) _place: Option<OwnedSemaphorePermit>,
+    pub(super) _place: Option<Place>,
 }
 
 impl Answer {
     /// The body, and the place that it takes for as long as it is there.
     #[must_use]
-    pub fn apart(self) -> (Vec<u8>, Option<OwnedSemaphorePermit>) {
+    pub fn apart(self) -> (Vec<u8>, Option<Place>) {
         (self.body, self._place)
     }
 }
@@ -90,13 +91,13 @@ impl PartialEq for Answer {
 #[derive(Debug, Clone)]
 pub struct Http<A> {
     addresses: A,
-    large: Arc<Semaphore>,
+    large: Places,
 }
 
 impl<A: Addresses> Http<A> {
     /// One that connects to what `addresses` does not refuse.
     pub fn new(addresses: A) -> Self {
-        Self { addresses, large: Arc::new(Semaphore::new(LARGE)) }
+        Self { addresses, large: Places::new() }
     }
 
     /// Why it connects to nobody at that address, where it does not.

@@ -287,6 +287,8 @@ pub fn judge(verdict: &Verdict, bundles: &Bundles, asked: &Asked<'_>) -> Judgeme
 pub fn proved(judgement: &mut Judgement, peer: &SpiffeId, asked: &Asked<'_>) {
     judgement.attested = Some(peer.to_string());
     judgement.trusted_account = None;
+    // That somebody else answers is certain, whoever may yet vouch for a signature.
+    judgement.awaits_authority = false;
     judgement.verified = match wanted(asked) {
         Err(said) => said,
         Ok(wanted) => match bind(Some(peer), &wanted) {
@@ -299,7 +301,6 @@ pub fn proved(judgement: &mut Judgement, peer: &SpiffeId, asked: &Asked<'_>) {
     };
     if judgement.verified.status == Some(true) {
         judgement.refused = false;
-        judgement.awaits_authority = false;
         if judgement.publish == Publish::Nothing {
             judgement.publish = Publish::AsServed;
         }

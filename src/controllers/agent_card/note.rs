@@ -19,6 +19,8 @@ pub struct Note {
     pub failing: Option<Duration>,
     /// The attempts that failed since one of its Pods answered last.
     pub unanswered: Option<Unanswered>,
+    /// Since when nobody could be asked, for want of something of ours.
+    pub unasked: Option<Duration>,
     /// When it is asked for the first time in this term.
     pub first: Option<Duration>,
     /// The first second of the youngest certificate by which its card was accepted, in seconds since 1970.

@@ -12,7 +12,7 @@ use super::question::{CardQuestion, Fetched};
 use super::signed::{awaits_authority, is_unread};
 use super::status::{Found, Reach, update};
 use super::subject::{Hindrance, Subject, subject, wins};
-use super::trust::{Conclusion, Judged, Source, is_past, is_settling, judged, no_longer, silence, unaskable};
+use super::trust::{Conclusion, Judged, Source, is_past, is_settling, judged, no_longer, outdated, silence, unaskable};
 use super::turn::Turn;
 use crate::controllers::agent_card::memory::{Asked, Cards, Context, Plan};
 use crate::controllers::agent_card::note::Note;
@@ -130,9 +130,13 @@ fn plan(cx: Context<'_>, facts: &Facts<CardQuestion>) -> Asked {
 
 /// Nobody can be asked: what was believed is believed for as long as of an agent that does not answer.
 fn hindered<'a>(cx: &Context<'_>, card: &CardRef<'a>, hindrance: Box<Hindrance<'a>>) -> Plan {
-    let Note { failing, unanswered, open, first, leaf, .. } = before(cx);
-    let mut note = Note { failing, unanswered, open, first, leaf, ..Note::default() };
-    let (lost, again) = unaskable(cx, card, &hindrance.message, period_of(cx, card), &mut note);
+    let Note { awaiting, failing, unanswered, unasked, open, first, leaf, .. } = before(cx);
+    let mut note = Note { awaiting, failing, unanswered, unasked, open, first, leaf, ..Note::default() };
+    let why = (hindrance.reason, &*hindrance.message);
+    let (lost, again) = match hindrance.workload.as_ref().and_then(|workload| outdated(card, workload, why)) {
+        Some(lost) => (lost, None),
+        None => unaskable(cx, card, &hindrance.message, period_of(cx, card), &mut note),
+    };
     Plan { ops: update(cx, card, &Found::Hindered { hindrance, lost }, None), again, note }
 }
 
@@ -287,8 +291,8 @@ fn noted(cx: &Context<'_>, card: &CardRef<'_>, last: Option<Duration>) -> Note {
         Some((known, at)) if *known == *value => (known, at),
         _ => (value.into(), last.map_or(cx.now, |last| cx.now.max(last + REFRESH))),
     });
-    let Note { settling, awaiting, open, failing, unanswered, first, leaf, .. } = before;
-    Note { refresh, settling, awaiting, open, failing, unanswered, first, leaf, ..Note::default() }
+    let Note { settling, awaiting, open, failing, unanswered, unasked, first, leaf, .. } = before;
+    Note { refresh, settling, awaiting, open, failing, unanswered, unasked, first, leaf, ..Note::default() }
 }
 
 fn of_card<'a>(subject: &Subject<'a>, found: Judged, reach: Reach, handled: Option<Box<str>>) -> Found<'a> {
@@ -323,11 +327,13 @@ fn failed<'a>(
         return None;
     }
     if let Some(hindrance) = &subject.hindrance {
-        let (lost, _) = unaskable(cx, card, &hindrance.message, period, note);
+        let lost = outdated(card, &subject.workload, (hindrance.reason, &*hindrance.message));
+        let lost = lost.unwrap_or_else(|| unaskable(cx, card, &hindrance.message, period, note).0);
         return Some(Found::Hindered { hindrance: hindrance.clone(), lost });
     }
     let fact = facts.get(question?)?;
     let error = fact.value.as_ref().err()?.clone();
-    let lost = silence(cx, card, fact.failures, period, note);
+    let lost = outdated(card, &subject.workload, (error.reason, &*error.message));
+    let lost = lost.unwrap_or_else(|| silence(cx, card, fact, period, note));
     Some(Found::Failed { workload: subject.workload, protocol: subject.protocol.clone(), error, lost, handled })
 }

@@ -68,8 +68,8 @@ pub fn publish(bytes: &[u8], authority: &str) -> Result<Published, NoCard> {
 pub fn publish_at(bytes: &[u8], (scheme, authority): (&str, &str)) -> Result<Published, NoCard> {
     // Strictly first: what this takes, a lenient reader reads in one way only.
     Card::read(bytes)?;
-    let document: Value =
-        serde_json::from_slice(bytes).map_err(|_| NoCard::Unreadable(CardFault::Json(JsonFault::TooManyValues)))?;
+    // Of what was read strictly it refuses nothing but the last level.
+    let document: Value = serde_json::from_slice(bytes).map_err(|_| NoCard::Unreadable(CardFault::TooDeep))?;
     let whole = project(&document)?;
     let interfaces = interfaces(&whole);
     let base = format!("{scheme}://{authority}");

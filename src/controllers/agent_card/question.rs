@@ -94,7 +94,8 @@ impl Question for CardQuestion {
     fn host(&self) -> Host {
         match self {
             Self::Fetch(fetch) => Host::At(fetch.address),
-            Self::Read(read) => Host::Here(read.namespace.clone()),
+            // What one ConfigMap holds is no reason to leave those of others alone.
+            Self::Read(read) => Host::Of(read.namespace.clone(), read.name.clone()),
         }
     }
 

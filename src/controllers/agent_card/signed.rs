@@ -73,7 +73,7 @@ pub(super) fn signed<'f>(
         Ok(fetched) => fetched,
         Err(error) => {
             return match error.fault {
-                AskFault::Slow | AskFault::TimedOut | AskFault::Unreachable => {
+                AskFault::Slow | AskFault::TimedOut | AskFault::Unreachable | AskFault::NotAsked => {
                     Signed::Open(Open { patience: patience(period), why: None, signing: None })
                 }
                 AskFault::Refused | AskFault::Unusable => Signed::Refused(error.message.to_string(), None),

@@ -2,7 +2,8 @@
 //!
 //! In: the status as stored, and what was found. Out: the operations that bring it up to date, and what people are told. Promises: equal findings
 //! write nothing, even when a refusal is worded anew each time; `card` is replaced whole, so that nothing of an earlier one stays; the last good
-//! card stays, with condition `Synced` false beside it; an Event when a judgement changes and not before; conditions of others stay.
+//! card stays, with condition `Synced` false beside it; an Event when a judgement changes and not before; conditions of others stay; what is written is
+//! never more than what is read of a status.
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use super::published::Published;
 use super::signed::{awaited, unread};
 use super::subject::{Hindrance, PORT_TLS};
 use super::trust::{Silence, Source, VERIFIED, binding, is_trusted};
+use crate::api::agent_kagenti_dev::agent_card::is_within;
 use crate::controllers::agent_card::memory::Context;
 use crate::controllers::conditions::{self, Condition, stored};
 use crate::controllers::scaffold::lane::AskError;
@@ -21,6 +23,7 @@ use crate::controllers::trust;
 use crate::domain::printable::{cut, printable};
 use crate::domain::reason::{Class, Reason};
 use crate::store::Kind;
+use crate::store::kinds::agent_card::LARGEST;
 use crate::store::objects::{CardRef, WorkloadRef};
 
 const SYNCED: &str = "Synced";
@@ -47,6 +50,11 @@ const SOURCE: &str = "cardSource";
 const CONTENT: [&str; 7] = ["cardId", COVERED, SOURCE, "lastSyncTime", "skills", "servedUrl", "endpoints"];
 /// Bytes of a message.
 const MESSAGE: usize = 1024;
+/// Bytes of a status: what is read of one, less the times that stand in it once it is written.
+const MOST: usize = LARGEST - 1024;
+/// What of a status can be missed, the first first; of the endpoints as many stay as there is room for.
+const SPARED: [&str; 3] = [ENDPOINTS, "servedUrl", "skills"];
+const ENDPOINTS: &str = "endpoints";
 /// Bytes of a refresh that are compared and recorded.
 const REFRESH: usize = 256;
 
@@ -138,7 +146,7 @@ pub(super) fn update(cx: &Context<'_>, card: &CardRef<'_>, found: &Found<'_>, dr
         }
         _ => None,
     };
-    let mut edits = edits(before, status, content);
+    let mut edits = edits(before, fitting(status), content);
     if hidden && before.get("cardId").is_some() {
         // Whether or not it is there.
         edits.push(json!({"op": "add", "path": "/status/card", "value": {}}));
@@ -191,13 +199,38 @@ fn is_found_again(list: &Value, found: &Found<'_>) -> bool {
     !is_missing && known == Some(Reason::AgentNotFound.code())
 }
 
-/// Whether what is shown may be: while signatures are asked for, that is what a good one has covered (S-08).
+/// Whether what is shown may be: while signatures are asked for, that is what a good one has covered (S-08), or what somebody served who had proved over TLS
+/// who he is, for as long as that counts.
 fn may_be_shown(cx: &Context<'_>, before: &Value, found: &Found<'_>) -> bool {
     let cards = cx.facts.platform.cards();
-    match found {
-        Found::Card { published: Some(_), .. } => true,
-        _ => cards.audit || !cards.bundle.any() || before.get(COVERED) == Some(&Value::Bool(true)),
+    let counts = match found {
+        Found::Card { published, .. } => published.is_some(),
+        Found::Failed { lost, .. } | Found::Hindered { lost, .. } => cards.proof.is_some() && is_proved(before, lost),
+    };
+    counts || cards.audit || !cards.bundle.any() || before.get(COVERED) == Some(&Value::Bool(true))
+}
+
+/// Who served what is shown had proved over TLS who he is, and that counts.
+fn is_proved(before: &Value, lost: &Silence) -> bool {
+    let verified = before.get("conditions").and_then(|list| stored(list, VERIFIED));
+    let counts = verified.and_then(|verified| verified.get("status")).is_some_and(|status| status == "True");
+    counts && before.get("attestedAgentSpiffeId").is_some() && !matches!(lost, Silence::Ended(_))
+}
+
+/// A status that is larger than what is read of one would be known as none at all, and be written again at each look; how long its endpoints are, an agent
+/// says.
+fn fitting(status: Map<String, Value>) -> Map<String, Value> {
+    let mut status = Value::Object(status);
+    while !is_within(&status, MOST) {
+        let Some(members) = status.as_object_mut() else { break };
+        let endpoints = members.get_mut(ENDPOINTS).and_then(Value::as_array_mut);
+        if let Some(endpoints) = endpoints.filter(|endpoints| endpoints.len() > 1) {
+            endpoints.pop();
+        } else if !SPARED.iter().any(|member| members.remove(*member).is_some()) {
+            break;
+        }
     }
+    if let Value::Object(members) = status { members } else { Map::new() }
 }
 
 /// Member by member; a status that has nothing yet is written whole.

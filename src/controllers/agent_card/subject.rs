@@ -1,8 +1,8 @@
 //! From a card to those who can be asked for it: workload, protocol, Service, port, Pods; pure.
 //!
 //! In: what is known of the cluster. Out: what is asked, or the first thing that is in the way. Promise: who is asked is a Pod that belongs
-//! to the workload by uid, is Ready, has a network of its own, and is at an address in its `status.podIPs`; a Service gives ports and a
-//! name, and never an address; which of its ports is asked it says itself (annotation `kagenti.io/port`), before the workload does.
+//! to the workload by uid, is Ready, has a network of its own, and is at an address in its `status.podIPs`, of the family by which its Service leads
+//! there; a Service gives ports and a name, and never an address; which of its ports is asked it says itself (annotation `kagenti.io/port`), before the workload does.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::domain::printable::printable;
 use crate::domain::reason::Reason;
 use crate::store::objects::{CardRef, PodRef, WorkloadRef};
 use crate::store::{
-    AgentCardSeen, Kind, Leads, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort, TemplateSeen,
+    AgentCardSeen, IpFamily, Kind, Leads, Pairs, PodEndpoint, ServicePort, ServiceSeen, TargetPort, TemplateSeen,
 };
 
 /// The protocol that cards are a part of.
@@ -49,6 +49,7 @@ pub(super) struct Subject<'a> {
 struct Reached {
     protocol: String,
     target: TargetPort,
+    family: Option<IpFamily>,
     authority: Arc<str>,
     /// Over TLS.
     proves: bool,
@@ -135,7 +136,7 @@ fn of_workload<'a>(
         let message = format!("{kind} {name} is not ready; its card is asked for once it is");
         Hindrance::new(Reason::WorkloadNotReady, message).of(workload)
     });
-    let Reached { protocol, target, authority, proves } = match reached(cx, workload, namespace)? {
+    let Reached { protocol, target, family, authority, proves } = match reached(cx, workload, namespace)? {
         Ok(reached) => reached,
         Err(hindrance) => return Some(Err(waits.unwrap_or(hindrance))),
     };
@@ -144,7 +145,7 @@ fn of_workload<'a>(
     let signed = if proves { None } else { signed(cx, &workload, &authority) };
     let (asked, newest) = match waits {
         Some(_) => (Vec::new(), 0),
-        None => questions(cx, &workload, (&target, proves), &authority),
+        None => questions(cx, &workload, (&target, family, proves), &authority),
     };
     let hindrance = waits.or_else(|| asked.is_empty().then(|| nobody(&workload).of(workload).speaking(&protocol)));
     Some(match hindrance {
@@ -211,7 +212,8 @@ fn reached<'a>(
     // The cluster has one domain: by the key for it the addresses of KAOS are told, too.
     let domain = &cx.facts.platform.kaos().cluster_domain;
     let authority = format!("{name}.{namespace}.svc.{domain}:{port}").into();
-    Some(Ok(Reached { protocol: protocol.to_owned(), target, authority, proves }))
+    let family = service.seen.family;
+    Some(Ok(Reached { protocol: protocol.to_owned(), target, family, authority, proves }))
 }
 
 /// The question for the signed card; none while signatures are not judged, which is all that it is for.
@@ -266,7 +268,7 @@ fn port(workload: &WorkloadRef<'_>, service: &ServiceSeen) -> Option<(u16, Targe
 fn questions(
     cx: &Context<'_>,
     workload: &WorkloadRef<'_>,
-    (target, proves): (&TargetPort, bool),
+    (target, family, proves): (&TargetPort, Option<IpFamily>, bool),
     authority: &Arc<str>,
 ) -> (Vec<CardQuestion>, usize) {
     let namespace = &cx.key.namespace;
@@ -280,7 +282,7 @@ fn questions(
     let mut found: Vec<_> = pods
         .iter()
         .filter_map(|pod| {
-            let address = address(pod, target)?;
+            let address = address(pod, target, family)?;
             let fetch = Fetch {
                 namespace: namespace.clone(),
                 pod: pod.uid.into(),
@@ -301,14 +303,16 @@ fn revision<'p>(pod: &PodRef<'p>) -> &'p str {
     pod.seen.controller.as_ref().map_or("", |owner| &owner.uid)
 }
 
-fn address(pod: &PodRef<'_>, target: &TargetPort) -> Option<SocketAddr> {
+/// Where a Pod is asked: who calls the agent by its Service comes to that address, and an agent may listen at no other.
+fn address(pod: &PodRef<'_>, target: &TargetPort, family: Option<IpFamily>) -> Option<SocketAddr> {
     let is_open = |endpoint: &&PodEndpoint| endpoint.ready && !endpoint.host_network && !pod.seen.terminating;
     let endpoint = pod.seen.endpoint.as_deref().filter(is_open)?;
     let port = match target {
         TargetPort::Number(number) => *number,
         TargetPort::Name(name) => endpoint.port(name)?,
     };
-    Some(SocketAddr::new(*endpoint.addresses.first()?, port))
+    let fitting = endpoint.addresses.iter().find(|address| family.is_none_or(|family| family.has(**address)));
+    Some(SocketAddr::new(*fitting.or(endpoint.addresses.first())?, port))
 }
 
 /// The card that counts among those of one workload: made by a person, then the oldest, then by name.

@@ -4,7 +4,9 @@
 //! published. Promises: one Pod whose card is not its workload's takes the trust of all, and is named; trust that was lost comes back with the second good
 //! answer only; an authority that no bundle has yet costs a trusted agent nothing for five minutes, wherever its card was read; of an agent that no longer answers nothing is
 //! believed for longer than ten periods, unless so many fail at once that it is rather ours; of one that can no longer be asked at all, neither. That
-//! begins when none of its Pods has answered, or when for as long no attempt at any of them has brought an answer, however many they are.
+//! begins when none of its Pods has answered, or when for as long no attempt at any of them has brought an answer, however many they are. What is called
+//! verified counts: once it counts for nobody any more and its agent cannot be asked, it is said to be unverified. That we lack what we need to ask is no
+//! silence of an agent: it takes no trust, and none of that time counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +23,11 @@ use crate::admission::inject::runs_as;
 use crate::controllers::agent_card::memory::Context;
 use crate::controllers::agent_card::note::{Note, Settling, Unanswered};
 use crate::controllers::conditions::stored;
-use crate::controllers::scaffold::lane::{Fact, Facts};
+use crate::controllers::scaffold::lane::{AskFault, Fact, Facts};
 use crate::controllers::scaffold::signing::{Signing, Stands};
 use crate::domain::reason::Reason;
-use crate::store::Store;
-use crate::store::objects::CardRef;
+use crate::store::objects::{CardRef, WorkloadRef};
+use crate::store::{Store, Trust};
 
 pub(super) const VERIFIED: &str = "Verified";
 /// Failed attempts before trust ends.
@@ -189,7 +191,9 @@ fn of_pods<'f>(
     let signing = signings
         .min_by_key(|(stands, ..)| ends(stands))
         .map(|(stands, fact, fetched)| fetched.signing(stands, fact.at));
-    let counts = all.iter().position(|(.., one)| is_bad(one)).unwrap_or_default();
+    // What the next bundle may mend waits for it; what is wrong for good does not wait beside it.
+    let bad = |awaits: bool| all.iter().position(|(.., one)| is_bad(one) && one.awaits_authority == awaits);
+    let counts = bad(false).or_else(|| bad(true)).unwrap_or_default();
     let (question, fact, _, mut judgement) = all.swap_remove(counts);
     if let CardQuestion::Fetch(fetch) = question
         && is_bad(&judgement)
@@ -229,6 +233,11 @@ fn condition<'a>(card: &'a CardRef<'_>, type_: &str) -> Option<(&'a str, &'a str
 
 pub(super) fn is_trusted(card: &CardRef<'_>) -> bool {
     condition(card, VERIFIED).is_some_and(|(status, _)| status == "True")
+}
+
+/// Whether it is trusted, or was when nothing could be said of it any more: what was concluded before stays meanwhile.
+fn is_believed(card: &CardRef<'_>) -> bool {
+    condition(card, VERIFIED).is_some_and(|(status, _)| status == "True" || status == "Unknown")
 }
 
 /// Whether the judgement counts now: a trusted agent whose authority is not known yet has some time.
@@ -277,18 +286,36 @@ pub(super) enum Silence {
     Ended(Said),
 }
 
-/// What becomes of the trust in an agent that was asked and does not answer.
+/// Nobody was asked, for want of something of ours.
+fn is_ours(fact: &Fact<Fetched>) -> bool {
+    fact.value.as_ref().is_err_and(|error| error.fault == AskFault::NotAsked)
+}
+
+/// What becomes of the trust in an agent that was asked and does not answer: `fact`.
 pub(super) fn silence(
     cx: &Context<'_>,
     card: &CardRef<'_>,
-    failures: u32,
+    fact: &Fact<Fetched>,
     period: Duration,
     note: &mut Note,
 ) -> Silence {
+    if is_ours(fact) {
+        (note.failing, note.unanswered) = (None, None);
+        let unasked = note.unasked.map_or(Duration::ZERO, |since| cx.now.saturating_sub(since));
+        if !is_believed(card) || unasked < SUSPENDED {
+            return Silence::Kept;
+        }
+        // What nobody looks at any more is no proof, whoever is to blame.
+        let message = format!(
+            "Drawbridge could ask no agent over TLS for {} s, for want of an identity of its own",
+            unasked.as_secs()
+        );
+        return Silence::Ended(Said { status: Some(false), reason: Reason::FetchFailed, message });
+    }
     let silent = silent_for(cx, note);
     // At one Pod, or at all together: one that is new, or one of many, was asked but once.
-    let failures = failures.max(note.unanswered.map_or(0, |unanswered| unanswered.attempts));
-    if !is_trusted(card) || failures < ATTEMPTS || silent < patience(period) {
+    let failures = fact.failures.max(note.unanswered.map_or(0, |unanswered| unanswered.attempts));
+    if !is_believed(card) || failures < ATTEMPTS || silent < patience(period) {
         return Silence::Kept;
     }
     if silent < SUSPENDED && many_fail(cx.store) {
@@ -312,7 +339,7 @@ pub(super) fn unaskable(
     period: Duration,
     note: &mut Note,
 ) -> (Silence, Option<Duration>) {
-    if !is_trusted(card) {
+    if !is_believed(card) {
         note.failing = None;
         return (Silence::Kept, None);
     }
@@ -332,6 +359,32 @@ pub(super) fn no_longer(card: &CardRef<'_>, reason: Reason, why: &str) -> Silenc
     Silence::Ended(Said { status: Some(false), reason, message: why.to_owned() })
 }
 
+/// That what is called verified counts for nobody any more, of an agent of which there is no answer: its AgentCard was changed since, its workload was made
+/// anew, or another operator said so. `None` where it counts, or nothing is called verified.
+pub(super) fn outdated(
+    card: &CardRef<'_>,
+    workload: &WorkloadRef<'_>,
+    (reason, why): (Reason, &str),
+) -> Option<Silence> {
+    if !is_trusted(card) || matches!(card.seen.trust(workload.uid), Trust::Account(_)) {
+        return None;
+    }
+    let verified = stored(card.seen.status.get("conditions")?, VERIFIED)?;
+    let generation = verified.get("observedGeneration").and_then(Value::as_i64);
+    let uid = card.seen.status.get("targetUID").and_then(Value::as_str);
+    let what = if uid.is_some_and(|uid| uid != workload.uid) {
+        "the workload was made anew"
+    } else if generation.is_some_and(|generation| generation != card.seen.generation) {
+        "this AgentCard was changed"
+    } else {
+        "Drawbridge took this AgentCard over"
+    };
+    let message = format!(
+        "{what} after it was verified, so that counts no more; it is judged with its agent's next answer: {why}"
+    );
+    Some(Silence::Ended(Said { status: Some(false), reason, message }))
+}
+
 /// Whether what its Pods answered before counts no more, since every attempt has failed for as long as an agent may be silent: of many Pods each is asked
 /// seldom, and what one said last is old. It counts as one that does not answer from then on.
 pub(super) fn is_past(
@@ -341,11 +394,17 @@ pub(super) fn is_past(
     period: Duration,
     note: &mut Note,
 ) -> bool {
-    let last = |answered: bool| {
+    let last = |of: fn(&Fact<Fetched>) -> bool| {
         let all = subject.asked.iter().filter_map(|question| facts.get(question));
-        all.filter(|fact| fact.value.is_ok() == answered).map(|fact| fact.asked).max()
+        all.filter(|fact| of(fact)).map(|fact| fact.asked).max()
     };
-    let (answered, failed) = (last(true), last(false));
+    let answered = last(|fact| fact.value.is_ok());
+    let failed = last(|fact| fact.value.is_err() && !is_ours(fact));
+    if last(is_ours) > answered.max(failed) {
+        note.unanswered = None;
+        return cx.now.saturating_sub(*note.unasked.get_or_insert(cx.now)) >= SUSPENDED;
+    }
+    note.unasked = None;
     let Some(failed) = failed.filter(|failed| answered.is_none_or(|answered| answered < *failed)) else {
         if answered.is_some() {
             note.unanswered = None;

@@ -205,7 +205,7 @@ impl ControllerMetrics {
         registry.register(
             "drawbridge_controller_questions",
             "Questions of the controllers to others than the API server, by how they ended: ok, slow (asked again with more time), timed-out, \
-             unreachable, refused, unusable",
+             unreachable, refused, unusable, not-asked (what this process needs for it is missing)",
             self.questions.clone(),
         );
         registry.register(

@@ -1,5 +1,7 @@
 //! Services: whose they are, where they lead, and what an Agent's controller has applied to its own.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 
 use super::What;
@@ -31,6 +33,8 @@ pub struct ServiceSeen {
     pub ports: Box<[ServicePort]>,
     /// Where its name leads.
     pub leads: Leads,
+    /// The family of addresses by which it leads there first; `None` where it names none.
+    pub family: Option<IpFamily>,
     /// `spec.selector`; `None` of one that selects nothing, or by more labels than [`LABELS`].
     pub selector: Option<Pairs>,
     /// The port of its own at which an agent's card is asked for (annotation `kagenti.io/port`); `None` where that is no port's number.
@@ -42,6 +46,32 @@ impl ServiceSeen {
     #[must_use]
     pub(super) fn slim(&self, over: Over) -> Self {
         Self { claim: self.claim.slim(over), ..self.clone() }
+    }
+}
+
+/// A family of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IpFamily {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl IpFamily {
+    /// The first of `spec.ipFamilies`: what the address of the Service is of, or the first that its name has.
+    fn of(spec: &Value) -> Option<Self> {
+        match spec.get("ipFamilies")?.get(0)?.as_str()? {
+            "IPv4" => Some(Self::V4),
+            "IPv6" => Some(Self::V6),
+            _ => None,
+        }
+    }
+
+    /// Whether an address is of it.
+    #[must_use]
+    pub const fn has(self, address: IpAddr) -> bool {
+        matches!((self, address), (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_)))
     }
 }
 
@@ -168,7 +198,8 @@ fn service(object: Bounded) -> ServiceSeen {
     let spec = object.spec.map(|spec| spec.into_value().unwrap_or_default());
     let (ports, selector) = spec.as_ref().map(|spec| (ports(spec), selector(spec))).unwrap_or_default();
     let leads = spec.as_ref().map(Leads::of).unwrap_or_default();
-    ServiceSeen { claim, ports, leads, selector, card_port }
+    let family = spec.as_ref().and_then(IpFamily::of);
+    ServiceSeen { claim, ports, leads, family, selector, card_port }
 }
 
 #[cfg(test)]

@@ -173,6 +173,6 @@ async fn without_an_identity_of_our_own_nobody_is_asked_and_that_is_said() {
     let authority = Authority::new("example.org");
     let address = serves(authority.svid(AGENT), &authority).await;
     let error = ask(address, &folder.path().join("none.sock")).await.unwrap_err();
-    assert_eq!(error.fault, AskFault::Unreachable);
+    assert_eq!(error.fault, AskFault::NotAsked, "it is no fault of the agent");
     assert!(error.message.contains("no identity of its own") && error.message.contains("none.sock"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! Servers that mean harm: each is left after a bounded number of bytes or a bounded time, with the fault that it is.
 
 use super::*;
+use crate::adapters::http::places::SHARE;
 use crate::adapters::http::{BODY, Bound, LARGE, Phase, SAID, SMALL};
 use crate::domain::printable::is_unseen;
 
@@ -135,9 +136,10 @@ async fn few_large_bodies_are_in_memory_at_once_and_small_ones_do_not_wait_for_t
     let whole = format!("{}{}", head(2 * SMALL), "x".repeat(2 * SMALL));
     let client = Http::new(Here);
     let mut hold = tokio::task::JoinSet::new();
-    for _ in 0..LARGE {
+    for at in 0..LARGE {
         let ((address, _), client) = (server(part.clone().into_bytes(), Then::Hold).await, client.clone());
-        hold.spawn(async move { client.get(Get { address, host: "h", path: "/" }, PATIENCE).await });
+        let host = format!("w.n{}.svc.cluster.local:8000", at / SHARE);
+        hold.spawn(async move { client.get(Get { address, host: &host, path: "/" }, PATIENCE).await });
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(client.large.available_permits(), 0, "each has its place");
@@ -153,4 +155,33 @@ async fn few_large_bodies_are_in_memory_at_once_and_small_ones_do_not_wait_for_t
     assert_eq!((large.body.len(), client.large.available_permits()), (2 * SMALL, LARGE - 1), "kept with the body");
     drop(large);
     assert_eq!(client.large.available_permits(), LARGE);
+}
+
+/// Whoever has many agents that begin large bodies and do not come to an end takes no place of those of others: without an answer they would lose their trust.
+#[tokio::test(start_paused = true)]
+async fn large_bodies_of_one_namespace_leave_places_to_those_of_others() {
+    let head = |bytes: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n");
+    let part = format!("{}{}", head(BODY), "x".repeat(2 * SMALL));
+    let whole = format!("{}{}", head(2 * SMALL), "x".repeat(2 * SMALL));
+    let client = Http::new(Here);
+    let mut hold = tokio::task::JoinSet::new();
+    for at in 0..2 * LARGE {
+        let ((address, _), client) = (server(part.clone().into_bytes(), Then::Hold).await, client.clone());
+        let host = format!("w{at}.attacker.svc.cluster.local:8000");
+        hold.spawn(async move { client.get(Get { address, host: &host, path: "/" }, PATIENCE).await });
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(client.large.available_permits(), LARGE - SHARE);
+    let soon = Patience { head: Duration::from_secs(1), whole: Duration::from_secs(1) };
+    let ask = async |host: &str| {
+        let (address, _) = server(whole.clone().into_bytes(), Then::Close).await;
+        client.get(Get { address, host, path: "/" }, soon).await
+    };
+    assert_eq!(ask("x.attacker.svc.cluster.local:8000").await, Err(HttpFault::Timeout(Phase::Body)), "its own wait");
+    let other = ask("attacker.other.svc.cluster.local:8000").await.unwrap();
+    assert_eq!((other.body.len(), client.large.known()), (2 * SMALL, 2));
+    drop(other);
+    hold.shutdown().await;
+    assert!(ask("x.attacker.svc.cluster.local:8000").await.is_ok());
+    assert_eq!((client.large.available_permits(), client.large.known()), (LARGE, 1), "who has no place is forgotten");
 }

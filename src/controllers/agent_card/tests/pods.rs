@@ -50,6 +50,32 @@ fn only_ready_pods_of_the_workload_with_a_network_of_their_own_are_asked() {
     assert_eq!(asked(&none, s(100)), "[fd00::5]:8000");
 }
 
+/// A Pod of two families is asked at the address to which its Service leads: an agent that listens at 0.0.0.0 alone has no other.
+#[test]
+fn a_pod_is_asked_at_the_address_of_its_services_family() {
+    let (four, six) = ("10.244.0.5:8000", "[fd00::5]:8000");
+    for (families, addresses, wanted) in [
+        (json!(null), ["fd00::5", "10.244.0.5"], six),
+        (json!([]), ["10.244.0.5", "fd00::5"], four),
+        (json!(["IPv4"]), ["fd00::5", "10.244.0.5"], four),
+        (json!(["IPv4", "IPv6"]), ["fd00::5", "10.244.0.5"], four),
+        (json!(["IPv6"]), ["fd00::5", "10.244.0.5"], six),
+        (json!(["IPv6", "IPv4"]), ["10.244.0.5", "fd00::5"], six),
+        (json!(["IPv4"]), ["fd00::5", "fd00::6"], six),
+        (json!(["IPv5"]), ["10.244.0.5", "fd00::5"], four),
+        (json!("IPv6"), ["10.244.0.5", "fd00::5"], four),
+    ] {
+        let mut cluster = cluster();
+        let mut service = service(json!([{"port": 8000}]));
+        service["spec"]["ipFamilies"] = families.clone();
+        cluster.see(Kind::Service, service);
+        let [first, second] = addresses.map(|ip| json!({"ip": ip}));
+        let more = json!({"status": {"podIPs": [first, second]}});
+        cluster.see(Kind::Pod, pod("w-1-a", "w-1", "10.0.0.1", more));
+        assert_eq!(asked(&cluster, s(100)), wanted, "{families} {addresses:?}");
+    }
+}
+
 /// Cases 40 and 41, and the annotation.
 #[test]
 fn case_040_041_the_port_is_the_services_and_where_it_leads_is_the_pods() {

@@ -57,7 +57,12 @@ fn a_member_of_another_type_is_no_card() {
     }
     let deep =
         format!("{{\"securitySchemes\":{{\"k\":{}{}}}}}", "{\"a\":".repeat(126), "1".to_owned() + &"}".repeat(126));
-    assert!(matches!(publish(deep.as_bytes(), AUTHORITY), Err(NoCard::Unreadable(_))));
+    let fault = publish(deep.as_bytes(), AUTHORITY).unwrap_err();
+    assert!(matches!(fault, NoCard::Unreadable(_)));
+    let told = "the card is nested 128 deep; at most 127 levels of lists and objects are published";
+    assert_eq!(fault.to_string(), told);
+    let less = deep.replacen("{\"a\":", "", 1).replacen('}', "", 1);
+    assert!(publish(less.as_bytes(), AUTHORITY).is_ok(), "a level less");
 }
 
 #[test]
@@ -86,6 +91,23 @@ fn a_card_that_is_too_large_is_shown_by_name_version_and_skill_ids() {
     let escaped: Vec<_> = (0..500).map(|_| json!({"id": "\"\\".repeat(250)})).collect();
     let published = publish(json!({"skills": escaped}).to_string().as_bytes(), AUTHORITY).unwrap();
     assert!(published.truncated && crate::api::agent_kagenti_dev::agent_card::fits(&published.card));
+}
+
+/// A status is read up to a bound, and known as none at all beyond it: what an agent makes long would be written again at each look.
+#[test]
+fn a_card_with_many_long_endpoints_is_written_once_and_read() {
+    let interface = |number: usize| json!({"transport": "T", "url": format!("http://w/{number}{}", "\"".repeat(1000))});
+    let interfaces: Vec<_> = (0..16).map(interface).collect();
+    let document = json!({"name": "A", "url": format!("http://w/{}", "\"".repeat(2000)), "additionalInterfaces": interfaces,
+        "skills": [{"id": "\"".repeat(300)}]});
+    let mut cluster = cluster();
+    let facts = answer(&cluster, s(100), Ok(document));
+    let (_, object) = settle(&mut cluster, &card(json!({})), &facts, s(100));
+    let status = &object["status"];
+    let endpoints = status["endpoints"].as_array().unwrap().len();
+    assert!((1..16).contains(&endpoints), "{endpoints}");
+    assert_eq!((&status["card"]["name"], status["targetUID"].as_str()), (&json!("A"), Some("deployments-w")));
+    assert_eq!(plan_at(&cluster, &facts, s(100)).0.ops, [], "at rest nothing is written");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::trust::{TRUSTED, Trial, authority, serve, signed, tampered};
 use super::*;
 use crate::controllers::agent_card::note::Note;
+use crate::controllers::scaffold::lane::Question;
 use crate::controllers::scaffold::signing::Stands;
 use crate::crypto::TrustBundle;
 use crate::store::{Observed, Over};
@@ -333,6 +334,19 @@ fn a_signed_card_that_lacks_an_authority_is_read_again_soon() {
         let all: Vec<bool> = (100..700).step_by(50).map(again).collect();
         assert!(if soon { all.iter().all(|again| *again) } else { all.contains(&false) }, "{what}: {all:?}");
     }
+}
+
+/// A host that fails again and again is left alone: ConfigMaps that hold no card are, and keep nobody from reading the others of their namespace.
+#[test]
+fn each_config_map_fails_for_itself() {
+    let mut trial = trial();
+    let host = |trial: &Trial| read(trial, s(100)).expect("the ConfigMap is asked for").host();
+    let first = host(&trial);
+    trial.cluster.see(Kind::SignedCard, config_map("51"));
+    assert_eq!(host(&trial), first, "another version is the same ConfigMap");
+    let Some(CardQuestion::Read(own)) = read(&trial, s(100)) else { panic!("the ConfigMap is asked for") };
+    let other = super::super::Read { name: "other-card-signed".into(), ..own };
+    assert_ne!(CardQuestion::Read(other).host(), first);
 }
 
 /// B18: one that is signed by an older certificate than what was accepted is no source.

@@ -312,6 +312,120 @@ fn an_agent_that_comes_and_goes_without_an_answer_does_not_keep_its_trust() {
     assert_eq!(trial.verified(), ("False", "FetchFailed"));
 }
 
+/// S-07 while no bundle can be read: what was concluded before stays, and ends in silence like everything else.
+#[test]
+fn silence_ends_what_stays_while_no_bundle_can_be_read() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let unread = Fetched {
+        verdict: Arc::new(Verdict::Unknown),
+        bundles: Arc::new(Bundles::never_loaded()),
+        ..trial.fetched(&signed(), authority())
+    };
+    let facts = trial.with(Ok(unread), s(200), 0);
+    trial.after(&facts, s(200));
+    let unknown = ("Unknown", "TrustBundleUnavailable");
+    assert_eq!(trial.verified(), unknown);
+    for (now, verified) in [(300, unknown), (599, unknown), (600, ("False", "FetchFailed"))] {
+        let facts = trial.with(Err(refused(Reason::AgentUnreachable, "gone")), s(now), 9);
+        trial.after(&facts, s(now));
+        assert_eq!(trial.verified(), verified, "{now}");
+        assert_eq!(trial.plan(&facts, s(now)).0.ops, [], "{now}: nothing twice");
+    }
+}
+
+/// The time for which an authority may be missing goes on while the agent cannot be asked.
+#[test]
+fn an_agent_that_comes_and_goes_does_not_stretch_the_time_for_its_authority() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let mut service = service(json!([{"name": "http", "port": 8000}]));
+    service["metadata"]["namespace"] = json!("team1");
+    let stranger = |trial: &Trial, now| trial.served(&signed(), TrustBundle::default(), s(now));
+    let facts = stranger(&trial, 200);
+    trial.after(&facts, s(200));
+    trial.cluster.lose(Kind::Service, service.clone());
+    trial.after(&Facts::default(), s(300));
+    service["metadata"]["resourceVersion"] = json!("61");
+    trial.cluster.see(Kind::Service, service);
+    let facts = stranger(&trial, 350);
+    trial.after(&facts, s(350));
+    assert_eq!(trial.verified(), TRUSTED);
+    let facts = stranger(&trial, 500);
+    trial.after(&facts, s(500));
+    assert_eq!(trial.verified(), ("False", "SignatureInvalid"));
+}
+
+/// Everything that is wrong but a missing authority ends trust at once, also where an authority is missing for a Pod that stands before it.
+#[test]
+fn a_pod_whose_card_is_wrong_takes_the_trust_at_once_whatever_another_waits_for() {
+    let mut trial = Trial::new();
+    let facts = trial.served(&signed(), authority(), s(100));
+    trial.after(&facts, s(100));
+    let mut other = pod("w-1-b", "w-1", "10.244.0.6", json!({}));
+    other["metadata"]["namespace"] = json!("team1");
+    trial.cluster.see(Kind::Pod, other);
+    let CardQuestion::Fetch(first) = trial.question.clone() else { panic!("a Pod is asked") };
+    let address = "10.244.0.6:8000".parse().unwrap();
+    let second = CardQuestion::Fetch(super::super::Fetch { pod: "pod-w-1-b".into(), address, ..first });
+    let fact = |value: Fetched| Fact { value: Ok(value), asked: s(200), at: s(200), failures: 0 };
+    let wrong = fact(trial.fetched(&tampered(), authority()));
+    let facts = trial.served(&signed(), TrustBundle::default(), s(200)).with(second, wrong);
+    trial.after(&facts, s(200));
+    assert_eq!(trial.verified(), ("False", "SignatureInvalid"));
+    assert!(trial.object["status"]["conditions"].to_string().contains("the Pod at 10.244.0.6: "), "{}", trial.object);
+}
+
+/// The status says what holds: of a card that was changed, or whose workload was made anew, nothing counts until the agent has answered again.
+#[test]
+fn what_counts_for_nobody_any_more_is_not_called_verified() {
+    let there = |more: Value| {
+        let mut object = deployment(json!({"metadata": {"resourceVersion": "91"},
+            "spec": {"template": {"spec": {"serviceAccountName": "weather"}}}}));
+        json_patch::merge(&mut object, &more);
+        object["metadata"]["namespace"] = json!("team1");
+        object
+    };
+    let unready = json!({"status": {"conditions": [{"type": "Available", "status": "False"}]}});
+    for (what, generation, seen, words) in [
+        ("not ready", 2, there(unready.clone()), Some("this AgentCard was changed after it was verified")),
+        ("silent", 2, there(json!({})), Some("this AgentCard was changed after it was verified")),
+        (
+            "made anew",
+            1,
+            there(json!({"metadata": {"uid": "another"}})),
+            Some("the workload was made anew after it was verified"),
+        ),
+        ("the same, not ready", 1, there(unready), None),
+        ("the same, silent", 1, there(json!({})), None),
+    ] {
+        let mut trial = Trial::new();
+        let facts = trial.served(&signed(), authority(), s(100));
+        trial.after(&facts, s(100));
+        trial.object["metadata"]["generation"] = json!(generation);
+        trial.object["metadata"]["resourceVersion"] = json!("60");
+        trial.cluster.see(Kind::AgentCard, trial.object.clone());
+        trial.cluster.see(Kind::Deployment, seen);
+        let facts = trial.with(Err(refused(Reason::AgentUnreachable, "gone")), s(200), 1);
+        trial.after(&facts, s(200));
+        let Some(words) = words else {
+            assert_eq!(trial.verified(), TRUSTED, "{what}");
+            continue;
+        };
+        assert_eq!((trial.verified().0, trial.object["status"].get("trustedAccount")), ("False", None), "{what}");
+        assert!(trial.object["status"]["conditions"].to_string().contains(words), "{what}: {}", trial.object);
+        assert_eq!(trial.plan(&facts, s(210)).0.ops, [], "{what}: nothing twice");
+        if what != "made anew" {
+            trial.cluster.see(Kind::Deployment, there(json!({"metadata": {"resourceVersion": "92"}})));
+            let facts = trial.served(&signed(), authority(), s(300));
+            trial.after(&facts, s(300));
+            assert_eq!(trial.verified(), TRUSTED, "{what}: one good answer is enough, for nothing was wrong");
+        }
+    }
+}
+
 /// S-07: five attempts are those at the agent. Each Pod that takes the place of one that did not answer is asked for the first time.
 #[test]
 fn pods_that_are_replaced_before_they_answer_keep_no_trust() {

@@ -75,6 +75,8 @@ pub enum AskFault {
     Refused,
     /// What it answered cannot be used.
     Unusable,
+    /// Nobody was asked, because this process lacks what it needs for that: no failure of the host, and nothing of it is known by that.
+    NotAsked,
 }
 
 impl AskFault {
@@ -87,6 +89,7 @@ impl AskFault {
             AskFault::Unreachable => "unreachable",
             AskFault::Refused => "refused",
             AskFault::Unusable => "unusable",
+            AskFault::NotAsked => "not-asked",
         }
     }
 }
@@ -121,7 +124,7 @@ pub struct Fact<T> {
     pub asked: Duration,
     /// When it was answered.
     pub at: Duration,
-    /// How often in a row there has been no answer, this time included; 0 with an answer.
+    /// How often in a row there has been no answer, this time included, of those times at which somebody was asked; 0 with an answer.
     pub failures: u32,
 }
 

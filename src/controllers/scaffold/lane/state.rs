@@ -2,7 +2,7 @@
 //!
 //! In: what the plan of an item asks, the ends of questions, the time. Out: the question to begin with next, and the items to plan again.
 //! Promises: namespaces have turns, and inside one the hosts; a host that is slow takes places from the slow only; one that
-//! fails again and again is left alone, then tried once; the same question of several items is asked once.
+//! fails again and again is left alone, then tried once, and one that was not asked has not failed; the same question of several items is asked once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -290,10 +290,12 @@ impl<Q: Question> State<Q> {
             state.slow = match fault {
                 Some(AskFault::Slow | AskFault::TimedOut) => true,
                 None => took_long,
+                // What took long was not the host.
+                Some(AskFault::NotAsked) => state.slow,
                 Some(_) => state.slow || took_long,
             };
             // To be asked again among the slow is no failure yet.
-            if !is_retried {
+            if !is_retried && fault != Some(AskFault::NotAsked) {
                 state.failures = if fault.is_some() { state.failures.saturating_add(1) } else { 0 };
                 if state.failures >= BREAKS {
                     let pause = FIRST_PAUSE.saturating_mul(1 << (state.failures - BREAKS).min(10));
@@ -329,7 +331,11 @@ impl<Q: Question> State<Q> {
         let again = asked < wanted.since;
         let items = wanted.items.iter().cloned().collect();
         let before = self.facts.get(question).map_or(0, |fact| fact.failures);
-        let failures = if value.is_ok() { 0 } else { before.saturating_add(1) };
+        let failures = match value.as_ref().err().map(|error| error.fault) {
+            None => 0,
+            Some(AskFault::NotAsked) => before,
+            Some(_) => before.saturating_add(1),
+        };
         self.facts.0.insert(question.clone(), Fact { value, asked, at, failures });
         if again {
             self.wait(question.clone(), at);

@@ -182,6 +182,32 @@ fn a_host_that_fails_again_and_again_is_left_alone_and_then_tried_once() {
     assert_eq!((all(&mut state, now).len(), state.due()), (PER_HOST, None), "well again");
 }
 
+/// What this process lacks is told to whoever asked, and is no failure of a host: it is neither left alone nor slow because of it.
+#[test]
+fn a_host_that_was_not_asked_has_not_failed() {
+    let mut state = State::default();
+    let question = hello(1, 1);
+    let mut now = s(0);
+    for _ in 0..2 * BREAKS {
+        state.ask(&item("a"), asks(one(&question), now), now);
+        let begun = all(&mut state, now);
+        assert_eq!((begun.len(), begun[0].attempt), (1, Attempt::Quick), "{now:?}");
+        now += s(10);
+        assert_eq!(state.ended(&begun[0], error(AskFault::NotAsked), now), [item("a")]);
+        let fact = state.facts.get(&question).unwrap();
+        assert_eq!((fact.value.is_err(), fact.failures, state.due()), (true, 0, None));
+    }
+    state.ask(&item("a"), asks(one(&question), now), now);
+    let begun = all(&mut state, now);
+    state.ended(&begun[0], error(AskFault::Unreachable), now);
+    assert_eq!(state.facts.get(&question).unwrap().failures, 1);
+    now += s(1);
+    state.ask(&item("a"), asks(one(&question), now), now);
+    let begun = all(&mut state, now);
+    state.ended(&begun[0], error(AskFault::NotAsked), now);
+    assert_eq!(state.facts.get(&question).unwrap().failures, 1, "nor is it well again");
+}
+
 #[test]
 fn namespaces_have_turns() {
     let mut state = State::default();

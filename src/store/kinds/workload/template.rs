@@ -2,7 +2,8 @@
 //!
 //! In: a template as decoded. Out: [`TemplateSeen`], and from it the template as admission reads it. Promises: a few hundred bytes, whatever
 //! the template's size; a member that does not decide is not kept, so a change of it alters nothing; what admission says of it, it says of the whole
-//! template, unless that is refused for what is not kept: ports, volumes, users, arguments and resources of containers, and node affinity.
+//! template, unless that is refused for what is not kept: ports, volumes, users, arguments and resources of containers, node affinity, and annotations of
+//! others. Of that, enrolment asks the whole object before it writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
