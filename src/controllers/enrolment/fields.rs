@@ -74,7 +74,7 @@ impl Fields {
         self.0.insert((place, key.to_owned()), value.to_owned());
     }
 
-    fn get(&self, place: Place, key: &str) -> Option<&str> {
+    pub(super) fn get(&self, place: Place, key: &str) -> Option<&str> {
         self.0.get(&(place, key.to_owned())).map(String::as_str)
     }
 
@@ -122,6 +122,16 @@ impl Fields {
     pub(super) fn lost<'a>(&'a self, standing: &'a Self) -> impl Iterator<Item = (Place, &'a str)> {
         let lost = self.0.iter().filter(|(at, value)| standing.0.get(*at) != Some(*value));
         lost.map(|((place, key), _)| (*place, key.as_str())).filter(|at| *at != ROLLED_FOR)
+    }
+
+    /// Whether the Pod template is another one with these than with those that stand there.
+    pub(super) fn changes_template(&self, standing: &Self) -> bool {
+        let is_of_template = |place: Place| matches!(place, Place::TemplateLabels | Place::TemplateAnnotations);
+        let of_template = |fields: &Self| {
+            let found = fields.0.iter().filter(|((place, _), _)| is_of_template(*place));
+            found.map(|(at, value)| (at.clone(), value.clone())).collect::<BTreeMap<_, _>>()
+        };
+        of_template(self) != of_template(standing)
     }
 
     /// A number that equal fields on the workload of that uid have in common, whatever it was rolled for: one that is made again under its

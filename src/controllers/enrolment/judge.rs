@@ -12,7 +12,8 @@
 //! In: the workload, who governs it, the snapshot. Out: a [`Judgement`]. Promises: nothing is concluded from an
 //! AgentRuntime's absence while AgentRuntimes cannot be read; nothing is written before the snapshot knows the
 //! AgentRuntime, so that what the webhook stamps is what is written here; a user's type label is never overwritten;
-//! Pods that the webhook would refuse are not rolled.
+//! Pods that the webhook would refuse are not rolled. What stands in their way and is kept of a template (names, counts, the network) is judged here;
+//! ports, volumes, users, commands and annotations of others are not kept, and judged of the whole object before it is written ([`super::whole`]).
 
 use std::time::Duration;
 
@@ -220,9 +221,11 @@ pub(super) fn remedy(reason: Reason) -> &'static str {
             "Take the label out of what that field manager applies, or change spec.type to its value; where the workload's \
              selector has the label, only the latter is possible, or making the workload anew"
         }
-        _ => {
+        Reason::ConfigApplyError => {
             "Let field manager drawbridge/enrolment pass there, or repair the workload; it is tried again every minute"
         }
+        // Its Pods would be refused.
+        _ => "Nothing is written before that, so its Pods stay as they are; it is looked at again every minute",
     }
 }
 
@@ -319,9 +322,12 @@ fn over_bound(workload: &WorkloadRef<'_>, runtime: &RuntimeRef<'_>, over: Over) 
 
 /// Nothing is written that would lead to Pods that the webhook refuses.
 pub(super) fn refuse(subject: &Subject<'_>, refused: &Denial) -> Step {
-    let message =
-        format!("Pods of {} would be refused: {}. {}", subject.workload.name, refused.sentence, refused.remedy);
-    Step::Refused { reason: refused.reason, message }
+    Step::Refused { reason: refused.reason, message: would_be_refused(subject.workload.name, refused) }
+}
+
+/// What is said of a workload whose Pods the webhook would refuse, without a full stop.
+pub(super) fn would_be_refused(name: &str, refused: &Denial) -> String {
+    format!("Pods of {name} would be refused: {}. {}", refused.sentence, refused.remedy)
 }
 
 /// The hash that the Go operator left on a template that it had enrolled as we would. Taken over as it stands, the workload does

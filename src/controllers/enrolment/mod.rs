@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! target (item) ─► judge (what is to be written, in waves) ─► one server-side apply
-//!        │              ▲ labelled · fields · pods · wave · adopt · contest · sandbox · work (one workload at a time)
+//!        │              ▲ labelled · fields · pods · wave · adopt · contest · sandbox · whole · work (one workload at a time)
 //!        └─► status of every AgentRuntime that points at it (verdict: of the one that governs it) ─► finalizers
 //! ```
 //!
@@ -24,6 +24,7 @@ mod sandbox;
 mod status;
 mod verdict;
 mod wave;
+mod whole;
 mod work;
 
 #[cfg(test)]

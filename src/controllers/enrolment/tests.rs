@@ -16,3 +16,4 @@ mod rolling;
 mod targets;
 mod templates;
 mod waiting;
+mod whole;

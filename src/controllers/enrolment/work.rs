@@ -16,7 +16,7 @@ use super::plan::SOON;
 use super::pods::Tally;
 use super::sandbox::{self, Restart};
 use super::wave::{self, Rolling};
-use super::{status, verdict};
+use super::{status, verdict, whole};
 use crate::config::schema::Repair;
 use crate::controllers::enrolment::note::{Eviction, Note};
 use crate::controllers::looks;
@@ -110,8 +110,10 @@ impl Work {
         let sends = !write.is_empty();
         let same = trouble.is_some_and(|trouble| write.contains(&trouble.op));
         let pause = if same { REFUSED } else { REFUSED_CHANGED };
-        let refused =
-            trouble.filter(|trouble| trouble.refused.is_some() && subject.cx.now.saturating_sub(trouble.at) < pause);
+        // That Pods would be refused says nothing of taking away what stands.
+        let is_of_pods = |op: &Op| judgement.step == Step::Release && matches!(op, Op::Apply { check: Some(_), .. });
+        let refused = trouble.filter(|trouble| trouble.refused.is_some() && !is_of_pods(&trouble.op));
+        let refused = refused.filter(|trouble| subject.cx.now.saturating_sub(trouble.at) < pause);
         if let (Some((reason, message)), false) =
             (refused.and_then(|trouble| Some((trouble.refused?, trouble.message.clone()))), !sends)
         {
@@ -402,15 +404,23 @@ fn copy_left(subject: &Subject<'_>, standing: &Fields) -> Option<Op> {
     Some(Op::Merge { kind: workload.kind, key: Key::new(subject.namespace(), workload.name), patch })
 }
 
-/// What its user is told about a label that could not enrol the workload: there is no AgentRuntime to say it.
+/// What its user is told about a label, on the workload or on its template, that could not do what it is for: there is no AgentRuntime to say it.
 fn labelled_news(subject: &Subject<'_>, judgement: &Judgement, trouble: Option<&str>) -> Option<Op> {
-    subject.label_type()?;
+    let (is_labelled, is_rolled) = (subject.label_type().is_some(), judgement.wanted.is_some());
+    if subject.workload.winner.is_some() || !(is_labelled || is_rolled) {
+        return None;
+    }
     let (reason, message) = match (&judgement.step, trouble) {
         (Step::Refused { reason, message }, _) => (*reason, message.clone()),
         (_, Some(trouble)) => (Reason::ConfigApplyError, trouble.to_owned()),
         _ => return None,
     };
-    let message = format!("label {} on the workload has no effect: {message}", keys::LABEL_TYPE);
+    let message = if is_labelled && !judgement.standing.is_enrolment() {
+        format!("label {} on the workload has no effect: {message}", keys::LABEL_TYPE)
+    } else {
+        let (kind, name) = (subject.workload.kind.as_str(), subject.workload.name);
+        format!("{kind} {name} stays as it is, and is not rolled to the present configuration: {message}")
+    };
     Some(report(subject, reason, message))
 }
 
@@ -428,6 +438,7 @@ fn write_of(subject: &Subject<'_>, judgement: &Judgement, left: bool) -> Vec<Op>
         key: Key::new(namespace, workload.name),
         body: fields.body(namespace, workload),
         seen: workload.version,
+        check: whole::check(subject, judgement, fields),
     };
     let taken_over = || workload.winner.filter(|_| !left).and_then(|_| disown(namespace, workload)).into_iter();
     match &judgement.step {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::answers::{SecretFact, TemplateFact};
 use super::plan::{NOW, Name, Op, Report};
 use super::{ask, login, server_side};
+use crate::api::digest::of_bytes;
 use crate::api::event::Regarding;
 use crate::api::refusal;
 use crate::domain::keys;
@@ -22,6 +23,11 @@ use crate::store::decode::Decoded as _;
 use crate::store::decode::change_of;
 use crate::store::decode::wire::Raw;
 use crate::store::{Change, Key, Kind};
+
+/// Bytes of the longest time: RFC 3339 with nanoseconds and an offset.
+const LONGEST_TIME: usize = 35;
+/// What else says since when stands in the name of an Event with so many digits of its digest: a name has 253 bytes, and 217 of them may be taken.
+const SHORTENED: usize = 16;
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -159,7 +165,10 @@ pub async fn apply(client: &Client, controller: Name, op: &Op, news: bool) -> Re
             let request = Builder::new(Kind::Pod.path(namespace)).create(&create(&manager, true), bytes(&body));
             probe(client, built(op, request)?, op).await
         }
-        Op::Apply { kind, key, body, .. } => {
+        Op::Apply { kind, key, body, check, .. } => {
+            if let Some(check) = check {
+                ask::checked(client, (*kind, key), check, op).await?;
+            }
             server_side::enrol(client, (*kind, key, &typed(*kind, body.clone())), op).await
         }
         Op::Own { kind, key, body } => {
@@ -363,7 +372,11 @@ fn event(manager: &str, report: &Report) -> Value {
     let moment = format!("{:.0}", jiff::Timestamp::now());
     let mut event = crate::api::event::warning(manager, &about, (report.reason, &report.message), &moment);
     // The end of another state is another Event, and the same one however often it is tried.
-    let since: String = report.since.chars().filter(char::is_ascii_digit).collect();
+    let since: String = if report.since.len() <= LONGEST_TIME {
+        report.since.chars().filter(char::is_ascii_digit).collect()
+    } else {
+        of_bytes(report.since.as_bytes()).chars().take(SHORTENED).collect()
+    };
     if let Some(name) = event["metadata"]["name"].as_str().filter(|_| !since.is_empty()) {
         event["metadata"]["name"] = format!("{name}.{since}").into();
     }
@@ -541,5 +554,36 @@ mod tests {
         let (first, later) = (name(""), name("2026-05-01T10:20:30Z"));
         assert!(later.starts_with(&first) && later.ends_with(".20260501102030"), "{later}");
         assert_eq!(later, name("2026-05-01T10:20:30Z"), "however often it is tried");
+    }
+
+    /// The API server takes no longer name than 253 bytes, and who is told by such an Event would never be.
+    #[test]
+    fn the_name_of_an_event_fits_whatever_it_is_about_and_since_when() {
+        let longest = "2026-05-01T10:20:30.123456789+00:00";
+        let digests = [of_bytes(b"one"), of_bytes(b"other"), "9".repeat(64), "9".repeat(4096)];
+        for about in [1, 63, 199, 200, 253].map(|length| "a".repeat(length)) {
+            let name = |since: &str| {
+                let report = Report {
+                    kind: Kind::NetworkPolicy,
+                    about: Key::new("n", &about),
+                    uid: "u".into(),
+                    reason: Reason::DeclaredNotOpened,
+                    message: "m".into(),
+                    since: since.into(),
+                };
+                event("drawbridge/x", &report)["metadata"]["name"].as_str().unwrap().to_owned()
+            };
+            let all = digests.iter().map(String::as_str).chain(["", longest, "2026-05-01T10:20:30Z"]);
+            let names: Vec<_> = all.clone().map(name).collect();
+            let mut told = names.clone();
+            told.sort_unstable();
+            told.dedup();
+            assert_eq!(told.len(), names.len(), "each its own: {names:?}");
+            for (since, known) in all.zip(&names) {
+                assert!(known.len() <= 253, "{} {known}", known.len());
+                assert!(known.ends_with(|end: char| end.is_ascii_alphanumeric()), "{known}");
+                assert_eq!(*known, name(since), "however often it is tried");
+            }
+        }
     }
 }

@@ -17,6 +17,7 @@ use super::answers::{LARGEST, SecretFact, SecretSeen, TemplateFact};
 use super::apply::{
     ApplyError, Learned, built, bytes, create, describe, failed, gone, is_absent, learned, refused, typed,
 };
+use super::check::{Check, Objection};
 use super::consent::{Demand, refusal};
 use super::plan::Op;
 use crate::api::refusal;
@@ -147,6 +148,27 @@ async fn find(client: &Client, (kind, key): (Kind, &Key), op: &Op) -> Result<Lea
         None => {
             let version = metadata.resource_version.and_then(|version| version.parse().ok()).unwrap_or_default();
             Ok(Learned::Change(Change { kind, key: key.clone(), version, via: Via::Answer, now: None }))
+        }
+    }
+}
+
+/// Reads an object whole and has it checked. One that is not there, or cannot be read as JSON, passes: what is written then says more about it.
+pub(super) async fn checked(
+    client: &Client,
+    (kind, key): (Kind, &Key),
+    check: &Check,
+    op: &Op,
+) -> Result<(), ApplyError> {
+    let items = match named(client, (kind, key), op).await {
+        Ok(listed) => listed.items,
+        Err(error) if is_absent(&error) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let object = items.first().and_then(|text| serde_json::from_str::<Value>(text.get()).ok());
+    match object.and_then(|object| check.objection(&object)) {
+        None => Ok(()),
+        Some(Objection { reason, brief, message }) => {
+            Err(ApplyError::Refused { what: describe(op), reason, brief, message })
         }
     }
 }

@@ -5,11 +5,12 @@
 //! more; everything is forgotten with the term, so whatever has to outlive it stands in the cluster. What is one controller's alone is in
 //! its own memory ([`super::controller`]).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::time::Duration;
 
 use super::answers::Answers;
-use super::plan::{Item, Op};
+use super::plan::{Item, Name, Op};
 use super::signing::Signing;
 use crate::domain::reason::Reason;
 
@@ -59,7 +60,11 @@ pub struct Memory {
     entering: BTreeSet<Item>,
     slow: BTreeSet<Item>,
     failed: BTreeSet<Item>,
-    waiting: BTreeSet<Item>,
+    waiting: BTreeMap<Name, BTreeSet<Item>>,
+    /// Of those of each controller that wait, the one that was looked at last.
+    looked_at: BTreeMap<Name, Item>,
+    /// Whose that was.
+    looked_at_last: Option<Name>,
     /// Counts the configurations of the fleet (platform file, gates, API server, SPIRE) of this term.
     pub epoch: u64,
     /// Every item has been planned once: who rolls is known.
@@ -82,7 +87,6 @@ impl Memory {
             (&mut self.entering, rollout.enters),
             (&mut self.slow, rollout.slow),
             (&mut self.failed, rollout.failed),
-            (&mut self.waiting, rollout.waits),
         ] {
             if is {
                 set.insert(item.clone());
@@ -90,8 +94,33 @@ impl Memory {
                 set.remove(item);
             }
         }
+        if rollout.waits {
+            self.waiting.entry(item.controller).or_default().insert(item.clone());
+        } else if let Some(own) = self.waiting.get_mut(&item.controller) {
+            own.remove(item);
+        }
         let freed = was && !rollout.rolling && !rollout.failed && !rollout.enters;
-        if freed { self.waiting.iter().take(WOKEN).cloned().collect() } else { Vec::new() }
+        if freed { self.woken() } else { Vec::new() }
+    }
+
+    /// Those that are looked at again where there is room: of each controller in turn, and of its own those behind the last that was. What may not begin
+    /// all the same, because its kind or its namespace has no room, keeps nobody else from being looked at.
+    fn woken(&mut self) -> Vec<Item> {
+        let mut queues: Vec<_> = self.waiting.iter().map(|(name, own)| behind(own, self.looked_at.get(name))).collect();
+        let last = self.looked_at_last;
+        let first = self.waiting.keys().position(|name| last.is_some_and(|last| *name > last));
+        queues.rotate_left(first.unwrap_or_default());
+        let mut woken: Vec<Item> = Vec::new();
+        for _ in 0..WOKEN {
+            let room = WOKEN - woken.len();
+            woken.extend(queues.iter_mut().filter_map(Iterator::next).take(room).cloned());
+        }
+        drop(queues);
+        for item in &woken {
+            self.looked_at.insert(item.controller, item.clone());
+            self.looked_at_last = Some(item.controller);
+        }
+        woken
     }
 
     /// Takes how the signature of an item's card stands, by its plan.
@@ -134,7 +163,7 @@ impl Memory {
 
     /// Those that wait.
     pub fn waiters(&self) -> impl Iterator<Item = &Item> {
-        self.waiting.iter()
+        self.waiting.values().flatten()
     }
 
     /// How many roll.
@@ -146,7 +175,7 @@ impl Memory {
     /// How many wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.values().map(BTreeSet::len).sum()
     }
 
     /// A write failed: which, for what reason it was refused (if it was), and the server's words.
@@ -168,7 +197,8 @@ impl Memory {
 
     fn troubled(&mut self, item: &Item, trouble: Trouble) {
         let times = self.troubles.get(item).map_or(0, |before| before.times).saturating_add(1);
-        self.troubles.insert(item.clone(), Trouble { times, ..trouble });
+        let op = trouble.op.remembered();
+        self.troubles.insert(item.clone(), Trouble { op, times, ..trouble });
     }
 
     /// A plan was carried out; a refusal is forgotten only when fields were `applied`.
@@ -190,10 +220,16 @@ impl Memory {
     }
 }
 
+/// Those behind the last one, then those up to it.
+fn behind<'m>(items: &'m BTreeSet<Item>, last: Option<&Item>) -> impl Iterator<Item = &'m Item> {
+    let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+    let before = last.map(|last| items.range::<Item, _>(..=last));
+    items.range::<Item, _>((from, Bound::<&Item>::Unbounded)).chain(before.into_iter().flatten())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::scaffold::plan::Name;
     use crate::store::Key;
 
     fn item(name: &str) -> Item {
@@ -216,6 +252,43 @@ mod tests {
         assert_eq!(memory.failed(), 1);
         let woken = memory.takes_part(&item("a"), Rollout::default());
         assert_eq!((woken.len(), woken[0] == item("w00"), memory.waiting()), (WOKEN, true, 20));
+    }
+
+    /// Which of those that wait may begin depends on their kind and namespace, too: were the same always looked at, the others would wait for as long.
+    #[test]
+    fn room_is_offered_to_every_controller_and_to_all_that_wait() {
+        let mut memory = Memory::default();
+        let waits = Rollout { waits: true, ..Rollout::default() };
+        let of = |controller: &'static str, name: String| Item {
+            controller: Name::new(controller),
+            key: Key::new("n", &name),
+        };
+        for number in 0..12 {
+            memory.takes_part(&of("a", format!("a{number:02}")), waits);
+        }
+        for number in 0..3 {
+            memory.takes_part(&of("z", format!("z{number}")), waits);
+        }
+        let mut woken = || {
+            memory.takes_part(&item("r"), Rollout { rolling: true, ..Rollout::default() });
+            let woken = memory.takes_part(&item("r"), Rollout::default());
+            woken.iter().map(|item| item.key.name.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(woken(), "a00 z0 a01 z1 a02 z2 a03 a04");
+        assert_eq!(woken(), "z0 a05 z1 a06 z2 a07 a08 a09");
+        assert_eq!(woken(), "z0 a10 z1 a11 z2 a00 a01 a02");
+        // More controllers than are looked at at once.
+        let mut memory = Memory::default();
+        let names = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
+        for name in names {
+            memory.takes_part(&of(name, name.to_owned()), waits);
+        }
+        let mut seen = BTreeSet::new();
+        for _ in 0..2 {
+            memory.takes_part(&item("r"), Rollout { rolling: true, ..Rollout::default() });
+            seen.extend(memory.takes_part(&item("r"), Rollout::default()).into_iter().map(|item| item.controller));
+        }
+        assert_eq!((seen.len(), memory.waiting(), memory.waiters().count()), (names.len(), 10, 10));
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod answers;
 pub mod apply;
 mod ask;
 pub(super) mod budget;
+pub mod check;
 pub mod consent;
 pub mod controller;
 pub mod lane;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::check::Check;
 use super::consent::Demand;
 use super::controller::{Controller, Own};
 use super::lane::{Ask, Facts, Question};
@@ -163,6 +164,8 @@ pub enum Op {
         body: Value,
         /// The version it was planned from; not sent.
         seen: u64,
+        /// What the object has to pass as it is then: it is read whole before it is written, or the plan ends here, refused.
+        check: Option<Check>,
     },
     /// Server-side apply, by force, of a whole object that is the controller's own. The body names the uid of the object
     /// it is meant for, or [`UNMADE`] as the version of one that must not exist yet: somebody else's is never changed.
@@ -227,6 +230,15 @@ impl Op {
             Op::Evict { key, .. } => ("create", Kind::Pod, &key.namespace),
             Op::Report(report) => ("create", Kind::Event, &report.about.namespace),
         }
+    }
+
+    /// The same to be compared with later ones: what it was to look with is dropped.
+    #[must_use]
+    pub fn remembered(mut self) -> Self {
+        if let Op::Apply { check: Some(check), .. } = &mut self {
+            check.spend();
+        }
+        self
     }
 
     /// Carried out, it shows that what was refused before is accepted now.

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::apply::{Learned, apply};
+use super::check::{Check, Objection};
 use super::fixtures::{Cluster, OWN, account, change, workload};
 use super::metrics::ControllerMetrics;
 use super::plan::{Name, Op};
@@ -23,6 +24,7 @@ use crate::cluster::keeper::{Keeper, Keeps};
 use crate::controllers::always;
 use crate::controllers::scaffold::fixtures::step_map;
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 use crate::pipelines::templates::TemplatesView;
 use crate::store::{Change, Key, Kind, Reach, Via};
 
@@ -284,6 +286,20 @@ async fn d7_a_server_that_asks_for_time_gets_it_and_others_do_not_wait() {
     bench.task.abort();
 }
 
+/// A connection to a machine that is gone says nothing of it, in the middle of an answer least of all.
+#[tokio::test(start_paused = true)]
+async fn d7_an_answer_that_does_not_end_costs_neither_the_worker_nor_the_item() {
+    let server = Server { hangs: Some("/serviceaccounts"), ..Server::default() };
+    let bench = Bench::start(server, Vec::new()).await;
+    bench.lead(Some(1)).await;
+    bench.see(deployment(10)).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let asked = bench.server.asked();
+    let tries = asked.iter().filter(|line| **line == "POST serviceaccounts/a").count();
+    assert!((2..=3).contains(&tries), "{asked:?}");
+    bench.task.abort();
+}
+
 #[tokio::test(start_paused = true)]
 async fn d7_whatever_the_server_answers_nothing_is_lost() {
     for code in [409, 410, 429, 500, 503, 504] {
@@ -451,6 +467,36 @@ async fn what_is_read_by_its_name_is_known_whatever_a_watch_shows() {
         found.push((change.now.is_some(), change.version, change.via));
     }
     assert_eq!(found, [(false, 30, Via::Answer), (true, 7, Via::Answer), (true, 7, Via::File)]);
+}
+
+/// What is written on condition is read whole before. Where there is nothing to be read, or nobody to ask, what is written says more about it.
+#[tokio::test(start_paused = true)]
+async fn what_does_not_pass_its_check_is_not_sent() {
+    let (server, path) = (Server::default(), Kind::Deployment.path("team"));
+    let (free, paused) = (json!({}), json!({"spec": {"paused": true}}));
+    let [free, paused] = [free, paused].map(|more| workload(Kind::Deployment, "a", more));
+    server.objects.lock().insert(format!("{path}/a"), free.clone());
+    let check = Check::new(|object| {
+        let (brief, message) = ("spec.paused".to_owned(), "it is paused".to_owned());
+        (object["spec"]["paused"] == true).then_some(Objection { reason: Reason::PortCollision, brief, message })
+    });
+    let body = json!({"metadata": {"name": "a", "namespace": "team", "uid": "deployments-a"}});
+    let key = Key::new("team", "a");
+    let op = Op::Apply { kind: Kind::Deployment, key, body, seen: 10, check: Some(check) };
+    for (items, is_sent) in
+        [(Some(json!([paused])), false), (Some(json!([free])), true), (Some(json!([])), true), (None, true)]
+    {
+        let list = items.clone().map(|items| json!({"metadata": {"resourceVersion": "30"}, "items": items}));
+        match list {
+            Some(list) => drop(server.objects.lock().insert(path.clone(), list)),
+            None => drop(server.objects.lock().remove(&path)),
+        }
+        let learned = apply(&server.client(), Name::new("x"), &op, false).await;
+        assert_eq!(learned.is_ok(), is_sent, "{items:?}: {learned:?}");
+        let sent: &[&str] =
+            if is_sent { &["GET team/deployments", "PATCH deployments/a"] } else { &["GET team/deployments"] };
+        assert_eq!(server.asked(), sent, "{items:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

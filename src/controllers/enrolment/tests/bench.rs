@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::controllers::enrolment::memory::{Enrolment, Memory};
 use crate::controllers::enrolment::plan::{NAME, ROW};
 use crate::controllers::scaffold::apply::Learned;
+use crate::controllers::scaffold::check::Objection;
 use crate::controllers::scaffold::controller::Controller;
 use crate::controllers::scaffold::fixtures::{Cluster, account, s};
-use crate::controllers::scaffold::plan::{Op, Report};
+use crate::controllers::scaffold::plan::{Item, Op, Report};
 use crate::domain::keys;
 use crate::domain::workload::WorkloadKind;
 use crate::store::{Key, Kind, Reach};
@@ -29,6 +30,8 @@ pub(super) struct Bench {
     pub(super) evicted: Vec<String>,
     /// A disruption budget forbids every eviction.
     pub(super) budget: bool,
+    /// How often a workload did not pass what is asked of it before it is written.
+    pub(super) refused: usize,
     pub(super) now: Duration,
     version: u64,
 }
@@ -58,6 +61,7 @@ impl Bench {
             told: Vec::new(),
             evicted: Vec::new(),
             budget: false,
+            refused: 0,
             now: s(100),
             version: 1_000,
         };
@@ -123,8 +127,9 @@ impl Bench {
         let mut all = Vec::new();
         for round in 0.. {
             assert!(round < 20, "no end: {all:#?}");
+            let refused = self.refused;
             let ops = self.round();
-            if ops.is_empty() {
+            if ops.is_empty() && self.refused == refused {
                 return all;
             }
             all.extend(ops);
@@ -146,11 +151,23 @@ impl Bench {
             self.cluster.note::<Enrolment>(NAME, &key, std::mem::take(&mut plan.note));
             plan.ops.retain(|op| !matches!(op, Op::Report(report) if self.told.contains(report)));
             for op in plan.ops {
+                if let Some(Objection { reason, message, .. }) = self.objection(&op) {
+                    let item = Item { controller: NAME, key: key.clone() };
+                    self.cluster.memory.failure(&item, self.now, (op, Some(reason), message));
+                    self.refused += 1;
+                    break;
+                }
                 self.carry_out(&key, &op);
                 all.push(op);
             }
         }
         all
+    }
+
+    /// What the object as it is does not pass of what is asked of it before it is written.
+    fn objection(&self, op: &Op) -> Option<Objection> {
+        let Op::Apply { kind, key, check: Some(check), .. } = op else { return None };
+        check.objection(self.object(*kind, &key.name))
     }
 
     fn carry_out(&mut self, item: &Key, op: &Op) {

@@ -3,16 +3,17 @@
 //! In: a plan, or the end of one. Out: writes, one after the other, and how it ended. Promises: the first that fails ends the
 //! plan, and what was learned before counts; whatever ended, a panic included, its item goes back to the queue, unless its term
 //! of leadership is over; a plan that sends again what was refused is not made again at once; an Event that comes to nothing again and again
-//! keeps nothing else back.
+//! keeps nothing else back; an operation that does not end is given up after [`LONGEST`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::Client;
+use tokio::time::timeout;
 
 use super::machine::{Begun, Loop, Ticket};
 use crate::api::refusal;
-use crate::controllers::scaffold::apply::{ApplyError, Learned, apply, unkept};
+use crate::controllers::scaffold::apply::{ApplyError, Learned, apply, failed, unkept};
 use crate::controllers::scaffold::metrics::ControllerMetrics;
 use crate::controllers::scaffold::plan::{Item, Op, Plan};
 use crate::controllers::scaffold::queue::Ending;
@@ -25,6 +26,10 @@ const UNKEPT: Duration = Duration::from_secs(1);
 
 /// When an Event is tried again, should nothing happen to its item, that came to nothing after everything else was done.
 const UNTOLD: Duration = Duration::from_secs(300);
+
+/// How long an operation may take with all its tries, which is more than they are given one by one. The fence ends a request that nobody begins to
+/// answer; an answer that begins and does not end, as from an API server whose machine is gone, would keep a worker and its item for good.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// How a plan went: what was learned on the way, and the end: when to look again, and whether fields were applied; or
 /// what failed.
@@ -169,7 +174,10 @@ pub(super) async fn carry_out(
             return (learned, Ok((Ending::Done(None), false)));
         }
         let news = learned.iter().any(|one| matches!(one, Learned::Change(_)));
-        let result = apply(writer, item.controller, op, news).await;
+        let result = match timeout(LONGEST, apply(writer, item.controller, op, news)).await {
+            Ok(result) => result,
+            Err(elapsed) => Err(failed(op, kube::Error::Service(elapsed.into()))),
+        };
         metrics.wrote(item.controller, op, &result);
         match result {
             Ok(one) => {

@@ -26,6 +26,9 @@ const PLANS: usize = 4;
 const UNREAD: Duration = Duration::from_secs(1);
 /// Events that are remembered as told.
 const TOLD: usize = 10_000;
+/// How long a term waits for everything to have been planned once before it takes what it knows of those that roll for all there is: whoever changes
+/// objects without end would keep every change of the fleet waiting.
+const SURVEY: Duration = Duration::from_secs(300);
 /// So often in a row may an Event keep back what comes after it in its plan.
 const IN_VAIN: u32 = 3;
 
@@ -69,6 +72,8 @@ pub(in crate::controllers) struct Loop {
     pub(super) facts: Option<Arc<Published>>,
     synced: bool,
     pub(super) term: Option<u64>,
+    /// Since when this term has planned.
+    plans_since: Option<Duration>,
     /// What a change that is being taken concerns, by what was before it.
     before: Vec<Item>,
     /// What is to be done beside what the next step asks for.
@@ -127,6 +132,7 @@ impl Loop {
             facts: None,
             synced: false,
             term: None,
+            plans_since: None,
             before: Vec::new(),
             pending: Vec::new(),
             anew: false,
@@ -176,6 +182,7 @@ impl Loop {
         self.under_way.clear();
         self.queue.clear();
         self.term = term;
+        self.plans_since = None;
         self.memory.next_term();
         // What was about to be told when the last term ended may not have got out.
         self.told.clear();
@@ -305,7 +312,7 @@ impl Loop {
             self.under_way.insert(self.tickets, begun);
             effects.push(Effect::Start(self.tickets, item, plan));
         }
-        self.survey();
+        self.survey(now);
         self.metrics.queue(self.queue.ready(), self.queue.depths());
         self.metrics.fleet(&self.memory);
         for row in &self.rows {
@@ -322,8 +329,10 @@ impl Loop {
     }
 
     /// Once everything was planned, it is known who rolls; those that waited for that may go on.
-    fn survey(&mut self) {
-        if self.queue.ready() > 0 || std::mem::replace(&mut self.memory.surveyed, true) {
+    fn survey(&mut self, now: Duration) {
+        let planned = now.saturating_sub(*self.plans_since.get_or_insert(now));
+        let is_over = self.queue.ready() == 0 || planned >= SURVEY;
+        if !is_over || std::mem::replace(&mut self.memory.surveyed, true) {
             return;
         }
         let waiting: Vec<_> = self.memory.waiters().cloned().collect();
@@ -357,5 +366,58 @@ impl Loop {
     fn tells_in_vain(&self, item: &Item) -> bool {
         let trouble = self.memory.trouble(item);
         trouble.is_some_and(|trouble| matches!(trouble.op, Op::Report(_)) && trouble.times >= IN_VAIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controllers::scaffold::fixtures::Cluster;
+    use crate::controllers::scaffold::plan::{Context, Name, Row};
+
+    /// Always has something to ask.
+    fn plan(cx: Context<'_>) -> Plan {
+        Plan::of(vec![Op::Look { key: cx.key.clone() }])
+    }
+
+    /// More than there are workers for, in one namespace, and none of it ends.
+    #[test]
+    fn who_rolls_counts_as_known_after_a_while_however_much_there_is_to_be_looked_at() {
+        let cluster = Cluster::new();
+        let row: Row = Row {
+            controller: Name::new("busy"),
+            touched: |_, _, _, _| Vec::new(),
+            of_namespace: |_, namespace| {
+                let count = if namespace == "team" { 100 } else { 0 };
+                (0..count).map(|number: u32| Key::new(namespace, &number.to_string())).collect()
+            },
+            plan,
+        };
+        let given = Given {
+            metrics: ControllerMetrics::default(),
+            jitter: Box::new(|| 0.5),
+            clock: Box::new(|| Duration::ZERO),
+        };
+        let mut work = Loop::new(vec![row.runner()], given);
+        work.listed(0);
+        let mut knows = |term: u64, at: Duration| {
+            work.step(&cluster.store, Input::Term(Some(term)), at);
+            work.step(&cluster.store, Input::Published(Some(Arc::new(cluster.facts.clone()))), at);
+            for _ in 0..WORKERS {
+                work.step(&cluster.store, Input::Turn, at);
+            }
+            work.memory.surveyed
+        };
+        let begin = Duration::from_secs(1000);
+        for (term, after, known) in [
+            (1, Duration::ZERO, false),
+            (1, SURVEY / 2, false),
+            (1, SURVEY, true),
+            (2, SURVEY, false),
+            (2, SURVEY + SURVEY / 2, false),
+            (2, 2 * SURVEY, true),
+        ] {
+            assert_eq!(knows(term, begin + after), known, "term {term} after {after:?}");
+        }
     }
 }
