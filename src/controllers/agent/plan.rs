@@ -3,7 +3,8 @@
 //! In: the store's view of an Agent and of what has its name, the snapshot. Out: operations, in an order in which the
 //! first failure leaves nothing half done: finalizer before anything that outlives the Agent, account and Service before
 //! the Deployment whose Pods need them. Promises: nothing is sent that stands already; what somebody else takes back
-//! every time is given up and said; deletion waits for nothing.
+//! every time is given up and said; what Pods read at their start is written when their template is; deletion waits for
+//! nothing.
 
 use std::time::Duration;
 
@@ -224,6 +225,9 @@ impl Work {
             // What a Pod mounts before the Pod, a route once there is something to lead to.
             for (own, claim, seen) in others(false).chain(own).chain(others(true)) {
                 let Some(own) = own else { continue };
+                if stays((subject, claims), (&wanted, left.how), (own, claim, seen)) {
+                    continue;
+                }
                 work.part(subject, (own, claim, seen), image);
             }
             if left.how == Leaves::Unread {
@@ -413,6 +417,33 @@ impl Work {
             None => {}
         }
     }
+}
+
+/// Whether a part stays as it was written last although something else is wanted of it: Pods read it at their start, and those that run are of a template
+/// that waits for its turn or has to be read first. One that is started again meanwhile would read what its variables do not belong to. What others have
+/// taken of it does not stay: it becomes what is wanted now, because nobody knows any more what was wanted before.
+fn stays(
+    (subject, claims): (&Subject<'_>, &Claims<'_>),
+    (wanted, how): (&Wanted, Leaves),
+    (own, claim, seen): (&Own, Claim<'_>, Option<&ClaimSeen>),
+) -> bool {
+    let is_read_at_start = own.kind == Kind::ConfigMap && matches!(claim, Claim::Ours(_));
+    let deployment = subject.own_deployment().filter(|_| matches!(claims.deployment, Claim::Ours(_)));
+    let (Some(seen), Some(deployment)) = (seen.filter(|_| is_read_at_start), deployment) else { return false };
+    if own.is_applied(seen.applied.as_deref()) || wanted.deployment.is_applied(deployment.applied.as_deref()) {
+        return false;
+    }
+    let is_whole = match seen.fields.as_deref() {
+        Some(fields) => own.keeps("data", fields),
+        // Of what an earlier operator wrote nothing was ours that could be taken.
+        None => seen.applied.is_none() && deployment.applied.is_none(),
+    };
+    is_whole
+        && match how {
+            Leaves::Written => turn(subject) == Turn::Later,
+            Leaves::Unread => true,
+            Leaves::AsItIs => false,
+        }
 }
 
 /// Whether an operation is about a route.

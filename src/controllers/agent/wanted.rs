@@ -156,6 +156,12 @@ impl Own {
         digest.is_some_and(|applied| is_of(applied, &self.digest))
     }
 
+    /// Whether nobody has taken anything of that member since our last apply, whatever that was; `fields` are those of that apply.
+    pub(in crate::controllers::agent) fn keeps(&self, member: &str, fields: &str) -> bool {
+        let fields: Value = serde_json::from_str(fields).unwrap_or(Value::Null);
+        drift::lost(&json!({member: self.body[member]}), &fields).is_empty()
+    }
+
     /// How the object of ours stands; `applied` is the digest and the fields of our last apply.
     pub(in crate::controllers::agent) fn standing(&self, (digest, fields): (Option<&str>, Option<&str>)) -> Standing {
         if !self.is_applied(digest) {

@@ -28,6 +28,9 @@ const PATIENT: Duration = Duration::from_secs(30);
 
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
 const CONFIG: &str = "config.json";
+/// The layout before that of today, in which OpenShift's own registry gives its logins: hosts, without `auths` around them.
+const OLD_TYPE: &str = "kubernetes.io/dockercfg";
+const OLD_CONFIG: &str = ".dockercfg";
 
 /// How often Secrets are asked for by a build that has waited since then, among `others` that are held back.
 pub(super) fn interval(held: Option<Duration>, now: Duration, others: usize) -> Duration {
@@ -225,6 +228,18 @@ fn registry(wanted: &Wanted, request: &mut BuildRequest, has: impl Fn(&str) -> b
             secret.items = vec![(CONFIG.to_owned(), CONFIG.to_owned())];
         }
         return None;
+    }
+    if type_ == OLD_TYPE || has(OLD_CONFIG) {
+        // Nothing but its content says the hosts, and that is not read here.
+        let sentence = format!(
+            "secret {} has the old layout {OLD_TYPE}, which the tools that push do not read, and it is not converted",
+            wanted.name
+        );
+        let remedy = format!(
+            "name a Secret of type kubernetes.io/dockerconfigjson whose key {DOCKER_CONFIG} holds the same content under auths \
+             (jq '{{auths: .}}'), or make one by kubectl create secret docker-registry"
+        );
+        return Some(fault(wanted, sentence, &remedy));
     }
     let sentence = format!("secret {} of type {type_:?} holds no registry credentials that can be used", wanted.name);
     let remedy = if request.gated {

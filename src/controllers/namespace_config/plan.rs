@@ -2,7 +2,8 @@
 //!
 //! In: the namespace's workloads and ConfigMaps, the templates of our own namespace, the configuration. Out: create or
 //! refresh. Promises: a ConfigMap that is not ours, or that a person has edited since we wrote it, is left alone;
-//! nothing is deleted. What we wrote is remembered in the object itself, as a digest. Where all of them are there, changes of workloads,
+//! nothing is deleted; of a template texts alone are copied, so one that has nothing but `binaryData` changes no copy, and what is left out of one that
+//! has both is told. What we wrote is remembered in the object itself, as a digest. Where all of them are there, changes of workloads,
 //! which are most of what happens in a namespace, have nothing planned.
 
 use std::collections::BTreeMap;
@@ -13,10 +14,13 @@ use super::memory::{NamespaceConfig, Note};
 use crate::admission::inject::needs;
 use crate::config::content::digest;
 use crate::config::defaults::config_map_data_in;
+use crate::config::resolved::Resolved;
 use crate::controllers::looks;
 use crate::controllers::scaffold::controller::Own;
-use crate::controllers::scaffold::plan::{self as scaffold, Name, Op, Row, escaped};
+use crate::controllers::scaffold::plan::{self as scaffold, Name, Op, Report, Row, escaped};
 use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::store::decode::wire::binary::BINARY;
 use crate::store::{ConfigMapSeen, Key, Kind, LARGEST_TEXT, Observed, Store};
 
 /// The controller's name.
@@ -51,8 +55,10 @@ fn of_namespace(_: &Store, namespace: &str) -> Vec<Key> {
 
 fn plan(cx: Context<'_>) -> Plan {
     let namespace = &*cx.key.namespace;
-    let own = namespace == cx.store.operator_namespace();
-    let Some(view) = cx.facts.snapshot.namespace(namespace).filter(|_| !own) else { return Plan::nothing() };
+    if namespace == cx.store.operator_namespace() {
+        return Plan::of(keys::NAMESPACE_CONFIG_MAPS.into_iter().filter_map(|name| left_out(&cx, name)).collect());
+    }
+    let Some(view) = cx.facts.snapshot.namespace(namespace) else { return Plan::nothing() };
     if cx.store.namespace(namespace).is_none() || !enrolled(&cx, namespace) {
         return Plan::nothing();
     }
@@ -60,8 +66,11 @@ fn plan(cx: Context<'_>) -> Plan {
         let template = cx.store.config_map(cx.store.operator_namespace(), name);
         let built_in = || config_map_data_in(name, &cx.facts.platform, &view.resolved);
         match template {
-            // Too large to be kept: what was made from it before stays.
-            Some((seen, _)) if seen.size > LARGEST_TEXT => None,
+            // Too large to be kept: what was made from it before stays, and who comes now gets the same; what is built in never takes its place.
+            Some((seen, _)) if seen.size > LARGEST_TEXT => {
+                said_before(&cx, name, &view.resolved).filter(|data| built_in().as_ref() != Some(data))
+            }
+            Some((seen, _)) if seen.binary.is_some() && seen.data.is_empty() => said_before(&cx, name, &view.resolved),
             Some((seen, _)) => Some((*seen.data).clone()),
             None => built_in(),
         }
@@ -77,6 +86,37 @@ fn plan(cx: Context<'_>) -> Plan {
     // A failure is forgotten by a plan that has nothing to say, so that one comes first.
     let settled = ops.is_empty() && looks::failure_of_config_maps(cx.memory, namespace).is_none();
     Plan { note: Note { settled }, ..Plan::of(ops) }
+}
+
+/// What counts in place of a template that has nothing to copy, as admission goes by it; nothing where nobody knows what it said before.
+fn said_before(cx: &Context<'_>, name: &str, resolved: &Resolved) -> Option<BTreeMap<String, String>> {
+    let platform = &cx.facts.platform;
+    let content = platform.namespace_config_map(name, resolved).filter(|_| !platform.resolved().unread);
+    content.map(|content| (*content.data).clone())
+}
+
+/// Says which keys of a template no agent namespace gets. One that has nothing to copy at all is told with the configuration.
+fn left_out(cx: &Context<'_>, name: &str) -> Option<Op> {
+    let (seen, observed) = cx.store.config_map(&cx.key.namespace, name)?;
+    let binary = seen.binary.as_deref().filter(|_| !seen.data.is_empty())?;
+    let keys: Vec<String> = binary
+        .entries()
+        .filter_map(|(key, _)| key.strip_prefix(BINARY).filter(|key| !key.is_empty()).map(str::to_owned))
+        .collect();
+    let message = format!(
+        "ConfigMap {name} is the template of those that agent namespaces get, and its keys in binaryData ({}) are not read, so none of them has these. \
+         kubectl puts a file there that is no UTF-8 text. What to do: save the file as UTF-8 and make the ConfigMap from it anew, or mount what has to \
+         be binary from a ConfigMap of another name",
+        keys.join(", ")
+    );
+    Some(Op::Report(Report {
+        kind: Kind::ConfigMap,
+        about: Key::new(&cx.key.namespace, name),
+        uid: observed.uid.to_string(),
+        reason: Reason::NamespaceConfigUnreadable,
+        message,
+        since: seen.digest.to_string(),
+    }))
 }
 
 /// Whether a Pod of the namespace is, or is about to be, injected.

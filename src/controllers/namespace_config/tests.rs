@@ -1,14 +1,19 @@
 //! Created where missing, refreshed while unmodified, left alone otherwise.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::plan::ROW;
 use crate::config::content::digest;
+use crate::config::inputs::ConfigMapInput;
+use crate::config::schema::Platform;
 use crate::controllers::scaffold::fixtures::{Cluster, OWN, Rowed as _, s, workload};
 use crate::controllers::scaffold::plan::{Item, Op, Plan};
 use crate::domain::keys;
+use crate::domain::reason::Reason;
+use crate::store::decode::wire::binary::Binary;
 use crate::store::{Key, Kind};
 
 fn config_map(namespace: &str, name: &str, data: &[(&str, &str)], ours: bool, digest: Option<String>) -> Value {
@@ -108,6 +113,100 @@ fn mend_02_texts_of_others_and_large_ones_are_not_kept() {
     cluster.see(Kind::ConfigMap, config_map(OWN, "authproxy-routes", &[("routes.yaml", &large)], false, None));
     let made = settle(&mut cluster);
     assert_eq!(made, keys::NAMESPACE_CONFIG_MAPS.len() - 1, "nothing is made from a template that is not kept");
+}
+
+/// A template of that content, as the configuration reads it.
+fn input(data: BTreeMap<String, String>) -> ConfigMapInput {
+    ConfigMapInput { data, ..ConfigMapInput::default() }
+}
+
+/// The configuration is published anew over that template.
+fn publish(cluster: &mut Cluster, name: &str, template: ConfigMapInput) {
+    let template = BTreeMap::from([(name.to_owned(), template)]);
+    let before = Arc::clone(&cluster.facts.platform);
+    cluster.facts.platform = Arc::new(Platform::clone(&before).with_templates(&template, Some(&*before)));
+    cluster.settle();
+}
+
+/// kubectl puts a file there that is no UTF-8 text. Copied, it would be an empty ConfigMap, with which no sidecar starts.
+#[test]
+fn a_template_with_nothing_but_binary_data_empties_no_copy() {
+    let name = "authproxy-routes";
+    let content = json!({"routes.yaml": "//4="});
+    let mut binary = config_map(OWN, name, &[], false, None);
+    (binary["binaryData"], binary["metadata"]["resourceVersion"]) = (content.clone(), json!("9"));
+    let entries = || Binary::of(Some(&content)).entries().collect::<BTreeMap<_, _>>();
+
+    let mut cluster = enrolled();
+    settle(&mut cluster);
+    cluster.see(Kind::ConfigMap, binary.clone());
+    assert_eq!(cluster.plan(ROW), [], "it said nothing before, and what is built in stays");
+    publish(&mut cluster, name, input(entries()));
+    assert_eq!(cluster.plan(ROW), [], "the same once the configuration knows of it");
+
+    let mut cluster = enrolled();
+    let good: &[(&str, &str)] = &[("routes.yaml", "one")];
+    cluster.see(Kind::ConfigMap, config_map(OWN, name, good, false, None));
+    publish(&mut cluster, name, input(BTreeMap::from([("routes.yaml".to_owned(), "one".to_owned())])));
+    settle(&mut cluster);
+    cluster.see(Kind::ConfigMap, binary.clone());
+    publish(&mut cluster, name, input(entries()));
+    assert_eq!(cluster.plan(ROW), [], "what it said before stays");
+    cluster.lose(Kind::ConfigMap, config_map("team", name, good, true, None));
+    let ops = cluster.plan(ROW);
+    let [Op::Create { body, .. }] = &ops[..] else { panic!("{ops:?}") };
+    assert_eq!(body["data"], json!({"routes.yaml": "one"}), "and who comes now gets the same");
+
+    let mut cluster = enrolled();
+    cluster.see(Kind::ConfigMap, binary);
+    let template = BTreeMap::from([(name.to_owned(), input(entries()))]);
+    cluster.facts.platform = Arc::new(Platform::clone(&cluster.facts.platform).with_templates(&template, None));
+    cluster.settle();
+    assert_eq!(settle(&mut cluster), keys::NAMESPACE_CONFIG_MAPS.len() - 1, "what it said before nobody knows");
+}
+
+/// Admission refers the Pods of a namespace that comes now to what the template said before.
+#[test]
+fn a_template_that_has_become_too_large_is_what_it_was_for_who_comes_now() {
+    let name = "authproxy-routes";
+    let good: &[(&str, &str)] = &[("routes.yaml", "one")];
+    let mut cluster = enrolled();
+    cluster.see(Kind::ConfigMap, config_map(OWN, name, good, false, None));
+    publish(&mut cluster, name, input(BTreeMap::from([("routes.yaml".to_owned(), "one".to_owned())])));
+    settle(&mut cluster);
+    let text = "x".repeat(70_000);
+    let mut large = config_map(OWN, name, &[("routes.yaml", &text)], false, None);
+    large["metadata"]["resourceVersion"] = json!("9");
+    cluster.see(Kind::ConfigMap, large);
+    publish(&mut cluster, name, ConfigMapInput::too_large());
+    assert_eq!(cluster.plan(ROW), [], "what was made stays");
+    cluster.lose(Kind::ConfigMap, config_map("team", name, good, true, None));
+    let ops = cluster.plan(ROW);
+    let [Op::Create { body, .. }] = &ops[..] else { panic!("{ops:?}") };
+    assert_eq!(body["data"], json!({"routes.yaml": "one"}));
+}
+
+/// Texts are copied; who put something beside them hears that it is not.
+#[test]
+fn keys_of_a_template_that_nobody_gets_are_told_at_the_template() {
+    let template = |binary: Value| {
+        let mut template = config_map(OWN, "envoy-config", &[("envoy.yaml", "mine")], false, None);
+        template["binaryData"] = binary;
+        template
+    };
+    let mut cluster = enrolled();
+    cluster.see(Kind::ConfigMap, template(json!({"ca.der": "//4=", "filter.wasm": "AGFzbQ=="})));
+    let told: Vec<_> = cluster.plan(ROW).into_iter().filter(|op| matches!(op, Op::Report(_))).collect();
+    let [Op::Report(report)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((report.kind, &report.about), (Kind::ConfigMap, &Key::new(OWN, "envoy-config")));
+    assert_eq!((report.reason, &*report.uid), (Reason::NamespaceConfigUnreadable, "cm-envoy-config"));
+    assert!(report.message.contains("(ca.der, filter.wasm)"), "{}", report.message);
+    assert!(cluster.touched(ROW, Kind::ConfigMap, &report.about).contains(&Key::new(OWN, "")), "at every change of it");
+    for none in [json!({}), Value::Null] {
+        let mut cluster = enrolled();
+        cluster.see(Kind::ConfigMap, template(none));
+        assert!(!cluster.plan(ROW).iter().any(|op| matches!(op, Op::Report(_))));
+    }
 }
 
 #[test]

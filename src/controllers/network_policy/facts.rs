@@ -111,20 +111,18 @@ pub(super) fn peer(store: &Store, peer: &CardPeer) -> Option<Peer> {
 /// The Pods of a Service at the ports that it leads to: those of `wanted`, or all.
 fn service(store: &Store, (namespace, name): (&str, &str), wanted: &[u16]) -> Option<Peer> {
     let service = store.service(namespace, name).filter(|service| service.seen.leads != Leads::Elsewhere)?;
-    // Of a headless one, who goes by its name alone calls the Pod at the Service's port, and who asks for its endpoints at theirs.
-    let itself = |port: &ServicePort| {
-        let is_headless = service.seen.leads == Leads::Pods;
-        is_headless.then(|| port_of(port, &TargetPort::Number(port.port)))
+    let is_meant = |number: u16| wanted.is_empty() || wanted.contains(&number);
+    // Behind the name of a headless one are the Pods, so they are called at the port that is asked for: the Service's own, or the one at which they listen.
+    let is_headless = service.seen.leads == Leads::Pods;
+    let led_to = |port: &ServicePort| {
+        let itself = (is_headless && is_meant(port.port)).then(|| port_of(port, &TargetPort::Number(port.port)));
+        let listens = is_headless && matches!(port.target, TargetPort::Number(number) if is_meant(number));
+        let target = (listens || is_meant(port.port)).then(|| port_of(port, &port.target));
+        itself.into_iter().chain(target)
     };
     let labels: BTreeMap<_, _> =
         service.seen.selector.as_ref()?.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let ports: BTreeSet<Port> = service
-        .seen
-        .ports
-        .iter()
-        .filter(|port| wanted.is_empty() || wanted.contains(&port.port))
-        .flat_map(|port| itself(port).into_iter().chain([port_of(port, &port.target)]))
-        .collect();
+    let ports: BTreeSet<Port> = service.seen.ports.iter().flat_map(led_to).collect();
     // No port that it leads to is meant: with none, all would be open.
     (!ports.is_empty()).then_some(())?;
     let whom = Whom::Pods { namespace: namespace.to_owned(), labels };

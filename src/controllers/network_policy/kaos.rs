@@ -3,10 +3,11 @@
 //! In: the workload, the store. Out: Services of its namespace, by the names that the Agent's own variables have, and where its traces go: where the
 //! Agent says, or in the tier of administrators where the platform says.
 //! Promises: the same fields that make its environment open its way, so that nobody repeats them in `cards.restrictiveEgress`; a name that
-//! nothing has opens nothing; a workload that no Agent of KAOS controls gets nothing.
+//! nothing has opens nothing; of a list no more is opened than stands in the environment; a workload that no Agent of KAOS controls gets nothing.
 
 use serde_json::Value;
 
+use crate::api::kaos_tools::MOST_ITEMS;
 use crate::config::trust::{CardPeer, PeerWhom};
 use crate::controllers::network_policy::memory::Context;
 use crate::store::objects::{CustomRef, WorkloadRef};
@@ -38,7 +39,7 @@ pub(super) fn agent_of<'a>(store: &'a Store, namespace: &str, workload: &Workloa
 /// The names of the Agents that an Agent calls.
 pub(super) fn called(spec: &Value) -> impl Iterator<Item = &str> {
     let list = spec.pointer("/agentNetwork/access").and_then(Value::as_array).into_iter().flatten();
-    list.filter_map(Value::as_str)
+    list.take(MOST_ITEMS).filter_map(Value::as_str)
 }
 
 /// Where an Agent of that name is called.
@@ -64,7 +65,7 @@ fn found(
     let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str);
     let names = |pointer: &str| {
         let list = spec.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-        list.filter_map(Value::as_str).collect::<Vec<_>>()
+        list.take(MOST_ITEMS).filter_map(Value::as_str).collect::<Vec<_>>()
     };
     let one = |role: Role, name: &str, ports: &[u16]| CardPeer {
         whom: PeerWhom::Service { namespace: namespace.to_string(), name: role.object(name) },

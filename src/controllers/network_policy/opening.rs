@@ -1,6 +1,8 @@
 //! What the policy of an agent is to be; pure.
 //!
-//! In: whether the agent is in quarantine, and whether it is verified. Out: the `spec`, and where only what is declared is open, which declarations made it.
+//! In: whether the agent is in quarantine, or somebody else of its namespace, and whether it is verified. Out: the `spec`, and where only what is declared
+//! is open, which declarations made it. Promise: what an agent that is not verified may reach is no way out for a Pod in quarantine, whatever labels that
+//! has; what a verified one may, asks for the trust label, which such a Pod has not.
 
 use serde_json::Value;
 
@@ -8,7 +10,8 @@ use super::facts::Made;
 use super::{declared, facts};
 use crate::config::trust::VerifiedPeers;
 use crate::controllers::network_policy::memory::Context;
-use crate::policy::desired::{self, Facts, closed, permissive, restrictive};
+use crate::controllers::trust;
+use crate::policy::desired::{self, Facts, closed, permissive, restrictive, without_held};
 use crate::store::objects::{PolicyRef, WorkloadRef};
 
 /// What an agent's policy is to be.
@@ -46,7 +49,11 @@ pub(super) fn of(
 ) -> Wanted {
     match (held, opens) {
         (true, _) => Wanted::of(closed(selector)),
-        (false, false) => Wanted { left: made.left(), ..Wanted::of(restrictive(selector, &made.facts)) },
+        (false, false) => {
+            let less = trust::quarantine(cx.store, &cx.key.namespace).map(|_| without_held(selector));
+            let selector = less.as_ref().unwrap_or(selector);
+            Wanted { left: made.left(), ..Wanted::of(restrictive(selector, &made.facts)) }
+        }
         (false, true) if is_by_declaration(cx) => by_declaration(cx, workload, selector),
         (false, true) => Wanted::of(permissive(selector, &made.facts)),
     }

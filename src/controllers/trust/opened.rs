@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::domain::keys;
 use crate::policy::network_policy::{Fault, NetworkPolicy};
@@ -32,8 +32,8 @@ pub(in crate::controllers) fn by_others(
     }
     // What is over a bound, or cannot be judged, is told apart ([`unread`]).
     let read = |list: &[PolicyRef<'_>]| list.iter().filter_map(|one| judged(one, namespace)?.ok()).collect::<Vec<_>>();
-    let mut labels = selector.get("matchLabels").cloned().unwrap_or_else(|| json!({}));
-    labels[keys::LABEL_TYPE] = "agent".into();
+    let mut labels = asked_for(selector);
+    labels.insert(keys::LABEL_TYPE.to_owned(), "agent".into());
     let agent = Pod::template(&json!({"metadata": {"labels": labels}}), namespace, name);
     let here = store.namespace(namespace)?;
     let mut own = here.labels.clone();
@@ -56,6 +56,19 @@ pub(in crate::controllers) fn by_others(
         who.into_iter().collect::<Vec<_>>().join(", "),
         first.policy
     ))
+}
+
+/// The labels that every Pod has which that selects: those that it asks for by name, and by a list of one value.
+fn asked_for(selector: &Value) -> Map<String, Value> {
+    let mut labels = selector.get("matchLabels").and_then(Value::as_object).cloned().unwrap_or_default();
+    for one in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let text = |member: &str| one.get(member).and_then(Value::as_str);
+        let values = one.get("values").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if let (Some("In"), Some(key), [value]) = (text("operator"), text("key"), values) {
+            labels.insert(key.to_owned(), value.clone());
+        }
+    }
+    labels
 }
 
 /// A policy as it is judged, or why it cannot be; `None` of one whose `spec` is not read.

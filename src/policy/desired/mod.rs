@@ -210,7 +210,7 @@ pub enum Held {
 pub fn default_deny(all: bool, held: Held, facts: &Facts) -> Value {
     let mut selector = if all { json!({}) } else { json!({"matchLabels": {keys::LABEL_TYPE: "agent"}}) };
     if held == Held::Labelled {
-        selector["matchExpressions"] = json!([{"key": keys::LABEL_QUARANTINED, "operator": "DoesNotExist"}]);
+        selector["matchExpressions"] = json!([not_held()]);
     }
     match held {
         Held::Everybody => closed(&selector),
@@ -231,6 +231,21 @@ pub fn quarantine(everybody: bool) -> Value {
 #[must_use]
 pub fn closed(selector: &Value) -> Value {
     both(selector.clone(), Vec::new(), Vec::new())
+}
+
+/// The selector, less the Pods in quarantine: whose they are is no matter of the labels by which a workload selects, since these can be put on any Pod.
+#[must_use]
+pub fn without_held(selector: &Value) -> Value {
+    let mut members = selector.as_object().cloned().unwrap_or_default();
+    let mut expressions =
+        members.remove("matchExpressions").and_then(|list| list.as_array().cloned()).unwrap_or_default();
+    expressions.push(not_held());
+    members.insert("matchExpressions".to_owned(), Value::Array(expressions));
+    Value::Object(members)
+}
+
+fn not_held() -> Value {
+    json!({"key": keys::LABEL_QUARANTINED, "operator": "DoesNotExist"})
 }
 
 /// What an agent needs to prove who it is: `selector` is its workload's.

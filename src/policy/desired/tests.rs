@@ -44,6 +44,15 @@ fn case_130_without_an_address_of_the_api_server_nothing_is_left_and_both_direct
     }
 }
 
+#[test]
+fn who_is_in_quarantine_is_left_out_beside_what_a_selector_asks_for() {
+    let held = json!({"key": "agent.kagenti.dev/quarantined", "operator": "DoesNotExist"});
+    let less = without_held(&selector());
+    assert_eq!(less["matchLabels"], selector()["matchLabels"]);
+    assert_eq!(less["matchExpressions"], json!([selector()["matchExpressions"][0], held]));
+    assert_eq!(without_held(&json!({})), json!({"matchExpressions": [held]}));
+}
+
 /// Case 128 counts two peers of the operator's; ours has one namespace, unless there is another.
 #[test]
 fn case_128_the_permissive_shape_selects_by_the_trust_label_besides() {

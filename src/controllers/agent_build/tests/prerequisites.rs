@@ -163,6 +163,11 @@ fn registry_secrets_of_each_layout() {
     failed(&bench(None), "PrerequisitesMissing", "imageRepoCredentials secret not found");
     failed(&bench(Some(secret("Opaque", &["password"]))), "PrerequisitesMissing", "no registry credentials");
     failed(&bench(Some(SecretFact::Forbidden)), "PrerequisitesMissing", "may not be read");
+    let old = bench(Some(secret("kubernetes.io/dockercfg", &[".dockercfg"])));
+    failed(&old, "PrerequisitesMissing", "secret reg has the old layout kubernetes.io/dockercfg");
+    assert!(old.message().contains("it is not converted. What to do: name a Secret of type"), "{}", old.message());
+    let both = bench(Some(secret("Opaque", &[".dockercfg", "config.json"])));
+    assert_eq!(items(&both), json!([{"key": "config.json", "path": "config.json"}]), "what can be used is used");
 }
 
 #[test]

@@ -106,6 +106,34 @@ fn the_ports_of_a_service_are_open_over_the_protocol_that_each_has() {
     assert_eq!(scene.settle(), Vec::<String>::new(), "at rest nothing is written");
 }
 
+/// Behind the name of a headless Service are the Pods themselves, so a port that is named is one of theirs; behind an address it is the Service's alone.
+#[test]
+fn a_headless_service_is_reached_at_the_port_at_which_its_pods_listen_too() {
+    for (headless, host, wanted) in [
+        (true, "stock:80", &[80_u64, 81][..]),
+        (true, "stock:81", &[81]),
+        (true, "stock:9999", &[9999]),
+        (true, "stock:82", &[]),
+        (true, "stock", &[80, 81, 9999]),
+        (false, "stock:80", &[81]),
+        (false, "stock:81", &[]),
+    ] {
+        let mut scene = enforced(DECLARED);
+        let mut stock = service("team", "stock", 80);
+        if headless {
+            stock["spec"]["clusterIP"] = "None".into();
+        }
+        scene.put(Kind::Service, stock);
+        scene.put(Kind::ConfigMap, routes("team", &format!("- {{host: '{host}'}}\n")));
+        scene.settle();
+        let egress = rules(&scene, "egress");
+        let to = egress.iter().filter(|rule| rule["to"][0]["podSelector"]["matchLabels"]["app"] == "stock");
+        let ports = to.flat_map(|rule| rule["ports"].as_array().unwrap()).map(|port| port["port"].as_u64().unwrap());
+        assert_eq!(ports.collect::<Vec<_>>(), wanted, "{headless} {host}");
+        assert_eq!(scene.told.contains(&Reason::DeclaredNotOpened), wanted.is_empty(), "{headless} {host}");
+    }
+}
+
 #[test]
 fn what_names_no_place_stays_closed_and_is_told() {
     let mut scene = enforced(DECLARED);

@@ -110,3 +110,24 @@ fn an_agent_that_names_very_many_has_a_policy_that_is_read_and_hears_what_has_no
     assert_eq!(scene.settle(), Vec::<String>::new(), "at rest nothing is written");
     assert!(scene.told.contains(&Reason::DeclaredNotOpened), "{:?}", scene.told);
 }
+
+/// An API server may have stored a longer list under the definition of before: the environment names the first of it, and only those are opened.
+#[test]
+fn of_a_list_no_more_is_opened_than_the_environment_names() {
+    for (before, is_open) in [(1023, true), (1024, false)] {
+        let mut scene = Scene::new("");
+        let servers: Vec<_> = (0..before).map(|at| format!("none-{at}")).chain(["stock".to_owned()]).collect();
+        let agent = json!({"metadata": {"name": "clerk", "namespace": "team", "uid": "k", "generation": 1},
+            "spec": {"modelAPI": "llm", "model": "x", "mcpServers": servers}});
+        scene.put(Kind::KaosAgent, agent);
+        let owner = json!([{"apiVersion": "kaos.tools/v1alpha1", "kind": "Agent", "name": "clerk", "uid": "k", "controller": true}]);
+        let more = json!({"metadata": {"ownerReferences": owner}, "spec": {"selector": {"matchLabels": {"app": "agent", "agent": "clerk"}}}});
+        scene.put(Kind::Deployment, workload(Kind::Deployment, "agent-clerk", more));
+        scene.card("agent-clerk", false);
+        scene.put(Kind::Service, service("mcpserver-stock", 8000));
+        scene.level("enforced");
+        scene.settle();
+        let said = egress(&scene, "agent-clerk-signature-policy");
+        assert_eq!(said.contains("mcpserver-stock"), is_open, "{before} before it: {said}");
+    }
+}

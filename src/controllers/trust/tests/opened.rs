@@ -27,6 +27,24 @@ fn a_policy_that_opens_a_port_by_its_name_is_told_with_that_name() {
     assert!(scene.told.contains(&Reason::PolicyOverridden));
 }
 
+/// A workload may ask for a label by name or by a list of its values; with one value both say the same.
+#[test]
+fn a_policy_that_opens_is_told_however_the_workload_asks_for_the_label_that_it_selects() {
+    let mut scene = Scene::new("");
+    scene.put(Kind::NetworkPolicy, theirs(&json!({"podSelector": {}})));
+    scene.level("enforced");
+    scene.settle();
+    let by = |operator: &str, values: &[&str]| {
+        let expression = json!({"key": "app", "operator": operator, "values": values});
+        by_others(&scene.cluster.store, ("team", "bad"), &json!({"matchExpressions": [expression]}))
+    };
+    assert_eq!(by("In", &["bad"]), told(&scene));
+    assert!(by("In", &["bad"]).is_some());
+    for (operator, values) in [("In", &["bad", "other"][..]), ("In", &["other"]), ("NotIn", &["bad"])] {
+        assert_eq!(by(operator, values), None, "{operator} {values:?}: no such label is on every Pod of it");
+    }
+}
+
 /// However the API server lets a block be written: nobody gets past us by zeros that somebody else reads.
 #[test]
 fn a_policy_that_opens_a_block_is_told_however_many_zeros_are_written() {

@@ -119,6 +119,43 @@ fn a_pod_that_its_workload_let_go_stays_in_quarantine_until_the_workload_is_rele
     assert_eq!(scene.label("good-1"), None);
 }
 
+/// What an agent may reach that is not verified, its policy opens for all Pods with the labels by which its workload selects; these labels a tenant can
+/// put on a Pod in quarantine, and another workload may select by the same from the start.
+#[test]
+fn no_policy_of_another_agent_opens_a_pod_in_quarantine() {
+    for level in ["enforced", "enforced-all"] {
+        let mut scene = Scene::new("");
+        scene.put(
+            Kind::EndpointSlice,
+            json!({"metadata": {"name": "kubernetes", "namespace": "default", "uid": "slice"},
+            "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 6443, "protocol": "TCP"}]}),
+        );
+        let same = json!({"spec": {"selector": {"matchLabels": {"app": "good"}}}});
+        scene.put(Kind::Deployment, workload(Kind::Deployment, "twin", same));
+        scene.card("twin", false);
+        scene.hold(level, None);
+        scene.settle();
+        let before = scene.state();
+        let free = scene.ways("bad-1");
+        scene.hold(level, Some("good"));
+        scene.settle();
+        assert_eq!((scene.label("good-1"), scene.ways("good-1").1), (Some("good"), 0), "{level}: the twin's");
+        let mut pod = scene.objects[&(Kind::Pod, "good-1".to_owned())].clone();
+        pod["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+        pod["metadata"]["labels"]["app"] = "bad".into();
+        scene.put(Kind::Pod, pod);
+        assert_eq!(scene.settle(), Vec::<String>::new(), "{level}");
+        assert_eq!((scene.label("good-1"), scene.ways("good-1").1), (Some("good"), 0), "{level}: relabelled");
+        assert_eq!(scene.ways("bad-1"), free, "{level}: others keep what they need");
+        scene.hold(level, None);
+        scene.settle();
+        let policies = |state: BTreeMap<(Kind, String), Value>| {
+            state.into_iter().filter(|((kind, _), _)| *kind == Kind::NetworkPolicy).collect::<Vec<_>>()
+        };
+        assert_eq!(policies(scene.state()), policies(before), "{level}: release gives back what was");
+    }
+}
+
 /// Nobody takes a label off a Pod that has ended, such as one of a Job or one that was evicted, and it may lie there for weeks.
 #[test]
 fn a_pod_that_has_ended_holds_up_no_release() {

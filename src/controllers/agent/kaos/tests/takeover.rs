@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    AGENT_ROW, IMAGES, Item, Key, Kind, Op, ROWS, Reason, TEAM, agent, bench, condition, converge, hosted, running, s,
-    status, variable,
+    AGENT_ROW, IMAGES, Item, Key, Kind, Op, ROWS, Reason, TEAM, agent, bench, condition, converge, hosted, made,
+    running, s, status, variable,
 };
 use crate::controllers::agent::tests::bench::Bench;
 
@@ -150,6 +150,37 @@ fn ruling_21_what_was_changed_while_nobody_looked_rolls_five_at_a_time() {
     }
     converge(&mut bench);
     assert_eq!(rolled(&bench), 8);
+}
+
+/// Neither before its Deployment was read nor before it rolls: what Pods read at their start goes with their template.
+#[test]
+fn ruling_21_the_configuration_that_go_wrote_stays_until_the_deployment_takes_its_turn() {
+    let spec = json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}});
+    let mut by_us = bench(IMAGES);
+    made(&mut by_us, Kind::ModelApi, "m", spec.clone());
+    converge(&mut by_us);
+    let mut deployment = by_us.object(Kind::Deployment, "modelapi-m")["spec"].clone();
+    deployment["template"]["metadata"]["annotations"] = json!({"kaos.tools/pod-spec-hash": "0123456789abcdef"});
+    deployment["template"]["spec"]["containers"][0]["image"] = json!("litellm:0");
+    let mut bench = bench(IMAGES);
+    made(&mut bench, Kind::ModelApi, "m", spec);
+    let owner = json!([{"apiVersion": "kaos.tools/v1alpha1", "kind": "ModelAPI", "name": "m", "controller": true,
+        "uid": bench.object(Kind::ModelApi, "m")["metadata"]["uid"]}]);
+    let metadata = json!({"labels": {"app": "modelapi", "modelapi": "m"}, "ownerReferences": owner});
+    bench.edit(Kind::Deployment, "modelapi-m", json!({"metadata": metadata, "spec": deployment}));
+    bench.edit(Kind::ConfigMap, "litellm-config-m", json!({"metadata": metadata, "data": {"config.yaml": "before"}}));
+    bench.rolled_out("modelapi-m");
+    let there = |bench: &Bench| {
+        let text = bench.object(Kind::ConfigMap, "litellm-config-m")["data"]["config.yaml"].clone();
+        (bench.container("modelapi-m", 0)["image"].clone(), text == "before")
+    };
+    // Nobody rolls before it is known who does.
+    bench.cluster.memory.surveyed = false;
+    converge(&mut bench);
+    assert_eq!(there(&bench), (json!("litellm:0"), true));
+    bench.cluster.memory.surveyed = true;
+    converge(&mut bench);
+    assert_eq!(there(&bench), (json!("litellm:1"), false));
 }
 
 /// Nobody answers for a while: it is asked again, and nothing is written or taken back.

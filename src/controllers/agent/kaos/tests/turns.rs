@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    AGENT_ROW, Key, Kind, Op, TEAM, agent, another_leads, come_up, condition, converge, fail, fleet, image, running,
-    says, status, with,
+    AGENT_ROW, IMAGES, Key, Kind, Op, TEAM, agent, another_leads, bench, come_up, condition, converge, fail, fleet,
+    image, made, running, says, status, variable, with,
 };
 use crate::controllers::agent::tests::bench::{Bench, owns};
 
@@ -92,6 +92,62 @@ fn ruling_10_what_rolls_after_its_turn_is_over_takes_no_place_and_halts_nobody()
     assert_eq!(taken(&bench), (0, 0));
     another_leads(&mut bench);
     assert_eq!(taken(&bench), (0, 0), "nor for whoever leads next");
+}
+
+/// Whether the configuration of a proxy sends traces, and whether its template has the variables for that.
+fn traced(bench: &Bench, name: &str) -> (bool, bool) {
+    let map = bench.object(Kind::ConfigMap, &format!("litellm-config-{name}"));
+    let text = map["data"]["config.yaml"].as_str().unwrap_or_default();
+    let variable = variable(bench, &format!("modelapi-{name}"), "OTEL_SERVICE_NAME");
+    (text.contains("success_callback"), variable.is_some())
+}
+
+/// The place of the first apply of that object.
+fn applied(ops: &[Op], kind: Kind, name: &str) -> Option<usize> {
+    ops.iter().position(|op| matches!(op, Op::Own { kind: its, key, .. } if *its == kind && *key.name == *name))
+}
+
+/// The kubelet renews what a running Pod mounts: a container that is started again before its turn would read a configuration of which its variables
+/// know nothing.
+#[test]
+fn ruling_10_the_configuration_of_a_proxy_takes_its_turn_with_the_template() {
+    let mut bench = bench(IMAGES);
+    let names: Vec<String> = (0..8).map(|number| format!("p{number}")).collect();
+    let come_up = |bench: &mut Bench| names.iter().for_each(|name| bench.rolled_out(&format!("modelapi-{name}")));
+    for name in &names {
+        made(&mut bench, Kind::ModelApi, name, json!({"mode": "Proxy", "proxyConfig": {"models": ["*"]}}));
+    }
+    converge(&mut bench);
+    come_up(&mut bench);
+    converge(&mut bench);
+    assert!(names.iter().all(|name| traced(&bench, name) == (false, false)));
+    bench.cluster.configure(&format!("{IMAGES}kaos: {{telemetry: {{enabled: true, endpoint: 'http://otel:4317'}}}}\n"));
+    let ops = converge(&mut bench);
+    let (rolls, waits): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| traced(&bench, name).1);
+    assert_eq!((rolls.len(), waits.len()), (5, 3));
+    for name in rolls {
+        assert_eq!(traced(&bench, name), (true, true), "{name}");
+        let map = applied(&ops, Kind::ConfigMap, &format!("litellm-config-{name}"));
+        let deployment = applied(&ops, Kind::Deployment, &format!("modelapi-{name}"));
+        assert!(map.is_some() && map < deployment, "what Pods mount is there before them: {name}");
+    }
+    for name in &waits {
+        assert_eq!(traced(&bench, name), (false, false), "{name}");
+        assert_eq!(condition(&bench, Kind::ModelApi, name, "Reconciling"), "True/RolloutPending", "{name}");
+    }
+    assert_eq!(converge(&mut bench), [], "nothing of it is tried meanwhile");
+    // What others have changed or taken away is put back at once, as it is wanted now.
+    bench.edit(Kind::ConfigMap, &format!("litellm-config-{}", waits[0]), json!({"data": {"config.yaml": "theirs"}}));
+    bench.remove(Kind::ConfigMap, &format!("litellm-config-{}", waits[1]));
+    assert_eq!(owns(&converge(&mut bench)), [Kind::ConfigMap, Kind::ConfigMap]);
+    assert_eq!([0, 1].map(|at| traced(&bench, waits[at])), [(true, false); 2]);
+    // A change of its user waits for nobody.
+    bench.edit(Kind::ModelApi, waits[2], json!({"spec": {"proxyConfig": {"models": ["x"]}}}));
+    assert_eq!(owns(&converge(&mut bench)), [Kind::ConfigMap, Kind::Deployment]);
+    assert_eq!(traced(&bench, waits[2]), (true, true));
+    come_up(&mut bench);
+    converge(&mut bench);
+    assert!(names.iter().all(|name| traced(&bench, name) == (true, true)), "nothing waits for ever");
 }
 
 /// Deleted and made again at once, an object comes before the garbage collector has taken what the one before had.
