@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::admission::custom::{Objects, config_pending};
 use crate::admission::explanation::{Explanation, FieldLine};
 use crate::admission::patch::{Operation, PatchOperation};
-use crate::admission::verdict::Verdict;
+use crate::admission::verdict::{Verdict, Warning};
 use crate::api::review::Request;
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::pipelines::agent_build::{Change, complete};
+use crate::pipelines::agent_build::{Change, complete, unrefreshed};
 
 /// What the audit log keeps: its key, and the annotation it is the value of.
 const RECORDED: [(&str, &str); 2] =
@@ -41,6 +41,8 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
     let operations = operations.into_iter().map(Operation::from).collect();
     let mut verdict = Verdict::allowed_with(reason, operations);
     verdict.audit.extend(recorded.into_iter().filter_map(|(key, value)| Some((key, value?))));
+    let unrefreshed = unrefreshed(&change, &builds.view, &builds.settings.pipelines);
+    verdict.warnings.extend(unrefreshed.map(|note| Warning::new(note.reason, format!("{}: {}", note.path, note.text))));
     verdict
 }
 

@@ -105,6 +105,21 @@ fn a_template_that_is_missing_is_not_refused_by_the_first_webhook_but_by_the_sec
     assert_eq!(second.reason, Reason::TemplateMissing, "{second:?}");
 }
 
+/// The second webhook does not look at an update that leaves the spec alone.
+#[test]
+fn a_refresh_that_has_no_effect_is_warned_of() {
+    let mut old = build();
+    old["spec"]["pipeline"] = json!({"namespace": "team1", "steps": [{"name": "only", "configMap": "mine"}]});
+    old["metadata"]["annotations"] = json!({keys::ANNOTATION_PIPELINE_ORIGIN: "template/dev"});
+    let mut now = old.clone();
+    now["metadata"]["annotations"][keys::ANNOTATION_REFRESH_TEMPLATE] = json!("1");
+    let verdict = asked(Phase::Mutate, "AgentBuild", &now, Some(&old));
+    assert!(verdict.allowed(), "{verdict:?}");
+    let told: Vec<_> = verdict.warnings.iter().map(|warning| warning.reason).collect();
+    assert_eq!(told, [Reason::TemplateMissing], "{verdict:?}");
+    assert!(asked(Phase::Mutate, "AgentBuild", &old, Some(&old)).warnings.is_empty());
+}
+
 #[test]
 fn case_b32_what_is_on_its_way_out_and_what_leaves_the_spec_alone_is_never_refused() {
     let mut wrong = build();

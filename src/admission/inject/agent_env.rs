@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::edit::{Edit, env_entry};
+use super::edit::{Edit, by_container, env_entry};
 use super::plan::InjectionPlan;
-use super::pod::{PodView, text};
+use super::pod::{PodView, items, text};
 use super::requested::Requested;
 use crate::admission::verdict::Warning;
 use crate::config::otlp;
@@ -58,11 +58,13 @@ const SETTINGS: [Setting; 3] = [
     Setting { spellings: ["NO_PROXY", "no_proxy"], calls: "the hosts it lists" },
 ];
 
-/// Sends the calls of every user container through the forward proxy.
-pub(super) fn proxy(pod: PodView<'_>, forward: u16, plan: &mut InjectionPlan<'_>) {
+/// Sends the calls of every user container through the forward proxy; those of the user's own native sidecars where it `comes_first`: where it does
+/// not, nobody would answer them at their start, and they might keep the proxy from ever starting.
+pub(super) fn proxy(pod: PodView<'_>, forward: u16, comes_first: bool, plan: &mut InjectionPlan<'_>) {
     let address = format!("http://127.0.0.1:{forward}");
     let ours = [address.as_str(), &address, NO_PROXY];
-    for container in pod.list("containers") {
+    let sidecars = if comes_first { own_sidecars(pod) } else { Vec::new() };
+    for container in pod.list("containers").iter().chain(sidecars) {
         for place in [0, 1] {
             for (setting, ours) in SETTINGS.iter().zip(ours) {
                 let (name, other) = (setting.spellings[place], setting.spellings[1 - place]);
@@ -86,6 +88,17 @@ pub(super) fn proxy(pod: PodView<'_>, forward: u16, plan: &mut InjectionPlan<'_>
             ));
         }
     }
+}
+
+/// Init containers that stay and that the requester asked for. What another injector put in, such as the proxy of a mesh, finds its own way.
+fn own_sidecars(pod: PodView<'_>) -> Vec<&Value> {
+    let mut sidecars: Vec<_> =
+        pod.lasting().filter(|(list, ..)| *list == "initContainers").map(|(_, _, container)| container).collect();
+    if !sidecars.is_empty() {
+        let requested = Requested::of(pod);
+        sidecars.retain(|container| requested.asks_for(container));
+    }
+    sidecars
 }
 
 /// What an entry gives.
@@ -198,6 +211,35 @@ fn unheard(container: &Value) -> Option<Warning> {
             cut(&without_credentials(seen))
         ),
     ))
+}
+
+/// What containers may give themselves by whole ConfigMaps and Secrets under the names of variables that are added, which count more. What stands in
+/// those is not read here.
+pub(super) fn hidden(pod: PodView<'_>, edits: &[Edit]) -> Vec<String> {
+    let added = by_container(edits);
+    let hidden = |container: &Value| {
+        let container_name = text(container, "name");
+        let sources = items(container, "envFrom");
+        let names: Vec<&str> = added.get(container_name)?.iter().filter_map(|edit| edit.added()).collect();
+        let gives = |source: &Value| names.iter().any(|name| name.starts_with(text(source, "prefix")));
+        let sources: Vec<String> = sources.iter().filter(|source| gives(source)).map(whole).collect();
+        let all = sources.join(", ");
+        (!sources.is_empty()).then(|| {
+            format!(
+                "{container_name}: what envFrom ({}) may give under these names counts less than what is added; a variable that is to be kept belongs \
+                 under env",
+                cut(&all)
+            )
+        })
+    };
+    pod.lasting().filter_map(|(_, _, container)| hidden(container)).collect()
+}
+
+/// A source of `envFrom` in words.
+fn whole(source: &Value) -> String {
+    let kinds = [("secretRef", "Secret"), ("configMapRef", "ConfigMap")];
+    let named = kinds.iter().find_map(|(member, kind)| Some(format!("{kind} {}", text(source.get(*member)?, "name"))));
+    named.unwrap_or_else(|| "a source of another kind".to_owned())
 }
 
 /// The variables that reach a container as the requester asked for it, with their values.

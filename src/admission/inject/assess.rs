@@ -8,7 +8,7 @@ use super::context::Context;
 use super::credentials;
 use super::decide::{self, Subject};
 use super::digest;
-use super::effective::Effective;
+use super::effective::{self, Effective};
 use super::governor;
 use super::modes::{self, Shape};
 use super::native;
@@ -66,7 +66,10 @@ pub(super) fn assess<'a>(subject: Subject<'a>, source: Source<'_>) -> Decided<'a
             let denial = namespace_pending(&subject);
             return Decided::Deny(Box::new(Refused { denial, effective: None, workload: None }));
         }
-        return Decided::Skip(filter.reason, None, Vec::new());
+        // Of one that must be switched on, a value that was meant to.
+        let required = filter.reason == Reason::NamespaceNotEnrolled;
+        let unread = required.then(|| effective::unread_switch(&subject)).flatten();
+        return Decided::Skip(filter.reason, None, unread.into_iter().collect());
     }
     // What its namespace says must be known, not guessed; a template's Pods come later.
     if subject.view().resolved.pending && matches!(source, Source::Pod) {

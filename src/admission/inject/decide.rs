@@ -70,7 +70,9 @@ fn shown(value: Option<&str>) -> String {
 }
 
 fn namespace_label(subject: &Subject<'_>) -> String {
-    shown(subject.view().enabled_label.as_deref())
+    let value = subject.view().enabled_label.as_deref();
+    let is_read = matches!(value, None | Some("true" | "false"));
+    shown(value) + if is_read { "" } else { ", which is neither true nor false" }
 }
 
 /// First hit decides.

@@ -50,6 +50,14 @@ impl Edit {
         }
     }
 
+    /// The variable that it adds beside the user's.
+    pub(super) fn added(&self) -> Option<&str> {
+        match self {
+            Edit::Env { name, was: None, .. } => Some(name),
+            Edit::Env { .. } | Edit::Port { .. } | Edit::Handler { .. } | Edit::Mount { .. } => None,
+        }
+    }
+
     /// About how many bytes its record takes.
     pub(super) fn weight(&self) -> usize {
         const RECORD: usize = 256;

@@ -21,6 +21,7 @@ use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch, Trace};
 use crate::config::schema::Show;
 use crate::domain::keys;
 use crate::domain::mode::Mode;
+use crate::domain::namespace_switch;
 use crate::domain::printable::cut;
 use crate::domain::reason::Reason;
 
@@ -59,6 +60,7 @@ impl<'a> Effective<'a> {
         let mut warnings: Vec<Warning> =
             resolved.notices.iter().map(|notice| Warning::new(notice.reason, notice.text.as_str())).collect();
         unknown_labels(subject, &mut warnings);
+        warnings.extend(unread_switch(subject));
         let mut mode = mode(subject, resolved, &mut warnings);
         if let Some(governor) = governor {
             governor::notice(subject, governor, &mut warnings);
@@ -208,6 +210,12 @@ fn unknown_labels(subject: &Subject<'_>, warnings: &mut Vec<Warning>) {
             ));
         }
     }
+}
+
+/// The label of the namespace, where it was to switch something and does not.
+pub(super) fn unread_switch(subject: &Subject<'_>) -> Option<Warning> {
+    let told = namespace_switch::unread(subject.namespace, subject.view().enabled_label.as_deref())?;
+    Some(Warning::new(Reason::UnknownValue, told))
 }
 
 fn mode(subject: &Subject<'_>, resolved: &Resolved, warnings: &mut Vec<Warning>) -> Field<Mode> {

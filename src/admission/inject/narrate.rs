@@ -1,5 +1,6 @@
 //! The decision as a tree for people (`drawbridge explain`); never on the path of a request.
 
+use super::agent_env;
 use super::assess::{Decided, Source, assess};
 use super::containers::env;
 use super::context::Context;
@@ -116,4 +117,5 @@ fn parts(tree: &mut Explanation, cx: &Context<'_>, plan: &InjectionPlan<'_>) {
     }
     part("annotation", keys::ANNOTATION_CONFIG_HASH, plan.config_hash.clone());
     tree.edits = plan.edits.iter().map(|edit| edit.describe(&plan.edits)).collect();
+    tree.edits.extend(agent_env::hidden(cx.subject.pod, &plan.edits));
 }

@@ -15,9 +15,8 @@ use super::pod::PodView;
 /// Makes every sidecar of the plan a native one.
 pub(super) fn arrange(pod: PodView<'_>, plan: &mut InjectionPlan<'_>) {
     plan.init_first = true;
-    let ends = matches!(pod.spec("restartPolicy").and_then(Value::as_str), Some("Never" | "OnFailure"));
     for mut container in std::mem::take(&mut plan.containers) {
-        if !ends && has_host_port(&container) {
+        if !comes_first(pod, &container) {
             plan.containers.push(container);
             continue;
         }
@@ -27,6 +26,12 @@ pub(super) fn arrange(pod: PodView<'_>, plan: &mut InjectionPlan<'_>) {
             .map(|port| json!({"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 60}));
         plan.init.push(container);
     }
+}
+
+/// Whether that container of ours starts ahead of the user's init containers, where native sidecars are in force.
+pub(super) fn comes_first(pod: PodView<'_>, container: &Container<'_>) -> bool {
+    let ends = matches!(pod.spec("restartPolicy").and_then(Value::as_str), Some("Never" | "OnFailure"));
+    ends || !has_host_port(container)
 }
 
 fn has_host_port(container: &Container<'_>) -> bool {

@@ -34,6 +34,11 @@ impl<'a> Requested<'a> {
         Self((!noted.is_empty()).then_some(noted))
     }
 
+    /// Whether the requester asked for this container.
+    pub(super) fn asks_for(&self, container: &Value) -> bool {
+        self.0.as_ref().is_none_or(|noted| noted.contains_key(text(container, "name")))
+    }
+
     /// Whether the requester asked for this container without that variable.
     pub(super) fn lacks(&self, container: &Value, variable: &str) -> bool {
         let Some(noted) = &self.0 else { return super::edit::env_entry(container, variable).is_none() };

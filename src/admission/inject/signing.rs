@@ -12,7 +12,7 @@ use super::context::Context;
 use super::decide::{DecidedBy, Decision, Decisions, Subject};
 use super::edit::Edit;
 use super::plan::{InjectionPlan, Source, Volume};
-use super::pod::{items, text};
+use super::pod::{PodView, items, text};
 use crate::admission::verdict::{Denial, Warning};
 use crate::config::layers::Field;
 use crate::config::resolved::{NativeSidecars, Resolved, SpireSwitch};
@@ -122,22 +122,62 @@ pub(super) fn add<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) -> Result<
         return Ok(());
     }
     plan.init.insert(0, signer::container(cx)?);
-    let pod = cx.subject.pod;
-    if pod.annotation(keys::ANNOTATION_MOUNT_SIGNED) == Some("true") {
-        for container in pod.list("containers") {
-            let mounts = items(container, "volumeMounts");
-            let is_taken = |mount: &Value| text(mount, "mountPath").starts_with(keys::PATH_SIGNED_CARD);
-            if !mounts.iter().any(is_taken) {
-                plan.edits.push(Edit::Mount {
-                    container: text(container, "name").to_owned(),
-                    volume: keys::VOLUME_SIGNED_CARD.to_owned(),
-                    path: keys::PATH_SIGNED_CARD.to_owned(),
-                    sub_path: String::new(),
-                });
-            }
-        }
+    if cx.subject.pod.annotation(keys::ANNOTATION_MOUNT_SIGNED) == Some("true") {
+        show(cx.subject.pod, plan);
     }
     Ok(())
+}
+
+/// Shows the signed card to the user's containers, but for those that have something else there, and those that would not start for it.
+fn show(pod: PodView<'_>, plan: &mut InjectionPlan<'_>) {
+    for container in pod.list("containers") {
+        let name = text(container, "name");
+        match in_the_way(pod, container) {
+            None => plan.edits.push(Edit::Mount {
+                container: name.to_owned(),
+                volume: keys::VOLUME_SIGNED_CARD.to_owned(),
+                path: keys::PATH_SIGNED_CARD.to_owned(),
+                sub_path: String::new(),
+            }),
+            // It brings the mount itself.
+            Some((mount, _)) if text(mount, "name") == keys::VOLUME_SIGNED_CARD => {}
+            Some((mount, why)) => plan.warnings.push(Warning::new(
+                Reason::LabelIgnored,
+                format!(
+                    "annotation {} has no effect on container {name}: it mounts {} at {}, {why}; mount that elsewhere (of a volume of files, single \
+                     ones with subPath), and the card is shown in {}",
+                    keys::ANNOTATION_MOUNT_SIGNED,
+                    text(mount, "name"),
+                    text(mount, "mountPath"),
+                    keys::PATH_SIGNED_CARD
+                ),
+            )),
+        }
+    }
+}
+
+/// The mount for which a container cannot have the card's, and why: one at its place or below, or the nearest above where nothing can be made in that.
+fn in_the_way<'a>(pod: PodView<'a>, container: &'a Value) -> Option<(&'a Value, &'static str)> {
+    let folder = |path: &str| format!("{}/", path.trim_end_matches('/'));
+    let card = folder(keys::PATH_SIGNED_CARD);
+    let mounts = items(container, "volumeMounts");
+    if let Some(mount) = mounts.iter().find(|mount| folder(text(mount, "mountPath")).starts_with(&card)) {
+        return Some((mount, "where the card would be"));
+    }
+    let above = mounts.iter().filter(|mount| card.starts_with(&folder(text(mount, "mountPath"))));
+    let nearest = above.max_by_key(|mount| text(mount, "mountPath").trim_end_matches('/').len())?;
+    is_read_only(pod, nearest).then_some((nearest, "where no folder can be made for the card"))
+}
+
+/// Volumes that containers see as they are, whatever their mounts say.
+const FILES: [&str; 4] = ["configMap", "secret", "projected", "downwardAPI"];
+
+/// Whether nothing can be made below a mount.
+fn is_read_only(pod: PodView<'_>, mount: &Value) -> bool {
+    let mut volumes = pod.list("volumes").iter();
+    let volume = volumes.find(|volume| text(volume, "name") == text(mount, "name"));
+    mount.get("readOnly").and_then(Value::as_bool) == Some(true)
+        || volume.is_some_and(|volume| FILES.iter().any(|kind| volume.get(*kind).is_some_and(Value::is_object)))
 }
 
 /// The volumes of the signer, where the plan has it.

@@ -16,6 +16,8 @@ use crate::admission::verdict::{Verdict, Warning};
 use crate::api::review::Request;
 use crate::config::misplaced::{self, Misplaced, Named};
 use crate::config::snapshot::Snapshot;
+use crate::domain::keys;
+use crate::domain::namespace_switch;
 use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
 
@@ -131,17 +133,21 @@ fn untouched(whose: &str, reason: Reason, told: &Option<Misplaced>) -> Option<St
     }
 }
 
-/// The review of a Namespace: it enrols nothing, and whoever labels one hears so.
+/// The review of a Namespace: it enrols nothing, and whoever labels one hears so; and whoever writes a switch that switches nothing.
 pub(in crate::admission) fn review_namespace(request: &Request<'_>, _: &Snapshot) -> Verdict {
     let Ok(value) = object(request.object.as_ref()) else { return Verdict::skipped(Reason::Undecodable) };
     let is_going = value.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
-    match misplaced::of_namespace(&value).filter(|_| !is_going) {
-        Some(told) => Verdict {
-            warnings: vec![Warning::new(told.reason, told.message)],
-            ..Verdict::skipped(Reason::LabelIgnored)
-        },
-        None => Verdict::skipped(Reason::NothingToInject),
+    if is_going {
+        return Verdict::skipped(Reason::NothingToInject);
     }
+    let metadata = value.get("metadata").unwrap_or(&Value::Null);
+    let switch = metadata.get("labels").and_then(|labels| labels.get(keys::LABEL_NAMESPACE_ENABLED)?.as_str());
+    let unread = namespace_switch::unread(text(metadata, "name"), switch);
+    let told = misplaced::of_namespace(&value).map(|told| Warning::new(told.reason, told.message));
+    let warnings: Vec<_> =
+        told.into_iter().chain(unread.map(|told| Warning::new(Reason::UnknownValue, told))).collect();
+    let reason = if warnings.is_empty() { Reason::NothingToInject } else { Reason::LabelIgnored };
+    Verdict { warnings, ..Verdict::skipped(reason) }
 }
 
 /// The tree behind the review of a Namespace.

@@ -41,9 +41,22 @@ pub(super) fn workload(pod: PodView<'_>, known: &NamespaceView) -> Result<Worklo
             | WorkloadKind::CronJob),
         ) => named(kind),
         Some(WorkloadKind::Pod | WorkloadKind::Unknown) | None => {
-            Ok(Workload { kind: WorkloadKind::Unknown, name: from_names(pod) })
+            let name = of_deployment_config(pod, owner).map_or_else(|| from_names(pod), str::to_owned);
+            Ok(Workload { kind: WorkloadKind::Unknown, name })
         }
     }
+}
+
+/// The annotation with which OpenShift names the DeploymentConfig of a Pod.
+const DEPLOYMENT_CONFIG: &str = "openshift.io/deployment-config.name";
+
+/// The DeploymentConfig of which `owner` is a revision: a ReplicationController of its name and a number. Named by the revision, a client would be another
+/// one after each rollout.
+fn of_deployment_config<'a>(pod: PodView<'a>, owner: &Value) -> Option<&'a str> {
+    let is_revision = text(owner, "apiVersion") == "v1" && text(owner, "kind") == "ReplicationController";
+    let name = pod.annotation(DEPLOYMENT_CONFIG).filter(|name| is_revision && !name.is_empty())?;
+    let number = text(owner, "name").strip_prefix(name)?.strip_prefix('-')?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
 /// The workload that Pods of a template of `maker` belong to, as they are found to themselves: those of a ReplicaSet belong to the Deployment whose

@@ -2,7 +2,8 @@
 //!
 //! In: the object, the stored one at UPDATE, the snapshot. Out: allowed, with warnings, or refused for the first thing that is wrong, all
 //! others named beside it. Promises: nothing that is being deleted and no update that leaves the spec alone is ever refused, so no finalizer is
-//! held up; an update is not refused for what was wrong before it; whether the target exists is not asked, since it may come later.
+//! held up; an update is not refused for what was wrong before it; whether the target exists is not asked, since it may come later; what cannot be
+//! read is let through.
 
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ use crate::api::review::{Operation, Raw, Request};
 use crate::config::inputs::{AgentRuntimeInput, AgentType, Fault, Target};
 use crate::config::snapshot::Snapshot;
 use crate::domain::keys;
+use crate::domain::namespace_switch;
 use crate::domain::reason::Reason;
 
 /// The object of a request, as far as it is JSON.
@@ -24,13 +26,7 @@ fn parsed(raw: Option<&Raw<'_>>) -> Option<Value> {
 /// The decision.
 pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -> Verdict {
     let Some(object) = parsed(request.object.as_ref()).filter(Value::is_object) else {
-        let sentence = "the AdmissionReview has no AgentRuntime";
-        return Verdict::denied(Denial::new(
-            Reason::Undecodable,
-            400,
-            sentence,
-            "send the object as `kubectl apply` would",
-        ));
+        return unread();
     };
     let read = AgentRuntimeInput::of_object(&object);
     if read.deleting {
@@ -63,7 +59,16 @@ pub(in crate::admission) fn review(request: &Request<'_>, snapshot: &Snapshot) -
         }
     }
     warnings.extend(without_effect(request.namespace(), read.agent_type, snapshot));
+    let switch = snapshot.namespace(request.namespace()).and_then(|view| view.enabled_label.as_deref());
+    let unread = namespace_switch::unread(request.namespace(), switch);
+    warnings.extend(unread.map(|told| Warning::new(Reason::UnknownValue, told)));
     Verdict { warnings, ..Verdict::skipped(Reason::Accepted) }
+}
+
+/// Who only advises lets through what it cannot read: a refusal would stand where the webhook's failure would not.
+fn unread() -> Verdict {
+    let text = "the review holds no AgentRuntime that can be read, so nothing was looked at; drawbridge status shows what becomes of it";
+    Verdict { warnings: vec![Warning::new(Reason::Undecodable, text)], ..Verdict::skipped(Reason::Undecodable) }
 }
 
 /// The object's name, empty while the API server has still to make it.

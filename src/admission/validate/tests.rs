@@ -155,6 +155,19 @@ fn what_cannot_be_used_is_refused_with_field_and_value() {
     assert!(text.starts_with("InvalidSpec: ") && text.contains("spec.authBridgeMode: no such mode"), "{text}");
 }
 
+/// The webhook is registered with policy Ignore: a refusal would stand where its failure would not.
+#[test]
+fn what_cannot_be_read_is_let_through_and_told() {
+    for object in [json!(null), json!([]), json!("AgentRuntime"), json!(7)] {
+        let old = agent_runtime("a", json!({}));
+        for verdict in [create(&object, &knowing(&[])), update(&old, &object, &knowing(&[]))] {
+            assert_eq!((&verdict.outcome, verdict.reason), (&Outcome::Allow, Reason::Undecodable), "{object}");
+            let [warning] = &verdict.warnings[..] else { panic!("{verdict:?}") };
+            assert!(warning.reason == Reason::Undecodable && warning.text.contains("drawbridge status"), "{warning}");
+        }
+    }
+}
+
 #[test]
 fn an_update_is_not_refused_for_what_was_wrong_before() {
     let old = agent_runtime("a", json!({"spec": {"authBridgeMode": "lite"}}));
@@ -179,6 +192,16 @@ fn an_object_that_is_in_order_and_moves_nothing_says_so() {
     assert_eq!(codes(&agent_runtime("a", json!({})), &snapshot), [Reason::NamespaceNotEnrolled]);
     snapshot.gates.global_enabled = false;
     assert_eq!(codes(&tool, &snapshot), [Reason::GlobalDisabled]);
+}
+
+#[test]
+fn a_switch_of_the_namespace_that_switches_nothing_is_told() {
+    for (value, told) in [("true", false), ("False", true), ("no", true)] {
+        let snapshot = fixtures::snapshot_with(|_| {}, |view| view.enabled_label = Some(value.to_owned()));
+        let verdict = create(&agent_runtime("a", json!({})), &snapshot);
+        let codes: Vec<_> = verdict.warnings.iter().map(|warning| warning.reason).collect();
+        assert_eq!((verdict.reason, codes.contains(&Reason::UnknownValue)), (Reason::Accepted, told), "{value}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::admission::inject::context::Context;
 use crate::admission::inject::plan::InjectionPlan;
 use crate::admission::inject::pod::{PodView, list, text};
 use crate::admission::inject::ports::Takeover;
-use crate::admission::inject::{agent_env, ports, runtime_config};
+use crate::admission::inject::{agent_env, native, ports, runtime_config};
 use crate::admission::verdict::{Denial, Warning};
 use crate::domain::mode::Mode;
 use crate::domain::reason::Reason;
@@ -17,9 +17,11 @@ pub(super) fn build<'a>(cx: &Context<'a>, plan: &mut InjectionPlan<'a>) -> Resul
     notice(pod, &layout, plan);
     plan.portless = !layout.declared;
     plan.runtime_config = Some(runtime_config::text(cx, Mode::ProxySidecar, Some(&layout), &[])?);
-    plan.containers.push(authbridge_proxy::container(cx, std::mem::take(&mut layout.ports))?);
+    let proxy = authbridge_proxy::container(cx, std::mem::take(&mut layout.ports))?;
+    let comes_first = cx.effective.native && native::comes_first(pod, &proxy);
+    plan.containers.push(proxy);
     plan.edits.append(&mut layout.edits);
-    agent_env::proxy(pod, layout.forward, plan);
+    agent_env::proxy(pod, layout.forward, comes_first, plan);
     if cx.effective.spire() {
         plan.containers.push(spiffe_helper::container(cx)?);
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::config::resolved::NativeSidecars;
 use crate::domain::keys;
 
 fn layout(pod: &Value) -> (u64, u64, u64) {
@@ -81,6 +82,40 @@ fn case_059_the_first_container_with_a_port_is_moved() {
         assert_eq!(env(&seen, "containers", container, "HTTP_PROXY")["value"], "http://127.0.0.1:8081");
     }
     assert_eq!(env(&seen, "containers", "logger", "PORT"), &Value::Null);
+}
+
+/// The proxy has to be there when they start, and what others put in finds its own way.
+#[test]
+fn a_native_sidecar_of_the_users_own_calls_through_the_proxy_that_starts_ahead_of_it() {
+    let auto = with(|resolved| resolved.native_sidecars.value = NativeSidecars::Auto);
+    let mut pod = proxy_mode();
+    pod["spec"]["initContainers"] =
+        json!([{"name": "once", "image": "x"}, {"name": "cache", "image": "x", "restartPolicy": "Always"}]);
+    let has_env = |pod: &Value, name: &str| named(&pod["spec"]["initContainers"], name).get("env").is_some();
+    let seen = injected(&pod, &auto);
+    for variable in ["HTTP_PROXY", "https_proxy"] {
+        assert_eq!(env(&seen, "initContainers", "cache", variable)["value"], "http://127.0.0.1:8081");
+    }
+    assert!(!has_env(&seen, "once"), "it ends before the agent starts");
+    assert_eq!(fixtures::review_pod(&seen, &auto).operations(), Vec::new(), "a second call changes nothing");
+    let mut without = seen.clone();
+    json_patch::patch(&mut without, &uninject(&seen)).unwrap();
+    assert!(!has_env(&without, "cache"));
+    // A setting of its own is kept and told, as that of any container.
+    let mut own = pod.clone();
+    own["spec"]["initContainers"][1]["env"] = json!([{"name": "HTTP_PROXY", "value": "http://corp:3128"}]);
+    assert_eq!(env(&injected(&own, &auto), "initContainers", "cache", "http_proxy")["value"], "http://corp:3128");
+    assert_eq!(warned(&own, &auto), [Reason::ProxyEnvironmentKept]);
+    // Without native sidecars, and with a port of the node, the proxy is a regular container: it starts behind them.
+    assert!(!has_env(&injected(&pod, &fixtures::snapshot()), "cache"));
+    let mut on_node = pod.clone();
+    on_node["spec"]["containers"][0]["ports"][0]["hostPort"] = json!(8000);
+    assert!(!has_env(&injected(&on_node, &auto), "cache"));
+    // The requester sent the agent alone.
+    let mut meshed = pod;
+    meshed["metadata"]["managedFields"] = json!([{"manager": "kube-controller-manager", "operation": "Update", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:containers": {"k:{\"name\":\"agent\"}": {"f:name": {}}}}}}]);
+    assert!(!has_env(&injected(&meshed, &auto), "cache"));
 }
 
 fn with_base(base: Value) -> Value {

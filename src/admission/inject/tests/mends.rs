@@ -29,6 +29,40 @@ fn mend_07_explain_says_what_host_and_port_became() {
     }
 }
 
+/// What stands in ConfigMaps and Secrets is not read here, so that whoever asks hears what may be hidden.
+#[test]
+fn mend_09_explain_names_the_sources_of_variables_that_count_less() {
+    let told = |pod: &Value, snapshot: &Snapshot| {
+        let edits = explained(pod, snapshot).edits;
+        edits.into_iter().filter(|edit| edit.contains("envFrom")).collect::<Vec<_>>()
+    };
+    let plain = fixtures::snapshot();
+    let traced = with(|resolved| resolved.trace.sampling_ratio.value = Some(0.5));
+    for (sources, proxied, by_trace) in [
+        (json!([]), None, None),
+        (json!([{"secretRef": {"name": "corp"}}]), Some("(Secret corp)"), Some("(Secret corp)")),
+        (json!([{"prefix": "APP_", "secretRef": {"name": "corp"}}]), None, None),
+        (json!([{"prefix": "HTTP_", "configMapRef": {"name": "net"}}]), Some("(ConfigMap net)"), None),
+        (
+            json!([{"prefix": "OTEL_", "configMapRef": {"name": "otel"}}, {"prefix": "X", "secretRef": {"name": "corp"}}]),
+            None,
+            Some("(ConfigMap otel)"),
+        ),
+    ] {
+        let (mut proxy, mut envoy) = (proxy_mode(), fixtures::pod());
+        proxy["spec"]["containers"][0]["envFrom"] = sources.clone();
+        envoy["spec"]["containers"][0]["envFrom"] = sources.clone();
+        for (pod, snapshot, says) in [(&proxy, &plain, proxied), (&envoy, &traced, by_trace), (&envoy, &plain, None)] {
+            let told = told(pod, snapshot);
+            assert_eq!(told.len(), usize::from(says.is_some()), "{sources}: {told:?}");
+            assert!(
+                told.iter().all(|one| one.starts_with("agent: ") && one.contains(says.unwrap_or_default())),
+                "{told:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn mend_09_a_proxys_password_is_repeated_nowhere_but_in_the_pod() {
     let mut pod = proxy_mode();

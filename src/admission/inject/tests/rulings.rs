@@ -355,6 +355,40 @@ fn namespaces() {
     assert_eq!(fixtures::review_pod(&pod, &unknown).reason, Reason::Injected, "the cluster's defaults apply");
 }
 
+/// Whoever wrote the value meant something by it.
+#[test]
+fn a_switch_of_the_namespace_that_switches_nothing_is_told() {
+    let label = |value: &str| observing(|view| view.enabled_label = Some(value.to_owned()));
+    let words = |verdict: &Verdict| verdict.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let off = label("False");
+    let verdict = fixtures::review_pod(&fixtures::pod(), &off);
+    assert_eq!((verdict.reason, warned(&fixtures::pod(), &off)), (Reason::Injected, vec![Reason::UnknownValue]));
+    assert!(words(&verdict).contains("kubectl label namespace team1 kagenti-enabled=false --overwrite"), "{verdict:?}");
+    let raw = serde_json::value::to_raw_value(&fixtures::pod()).unwrap();
+    let tree = crate::admission::explain(&fixtures::request(&raw), &off).1;
+    let line = tree.filters.iter().find(|line| line.name == "namespace label kagenti-enabled").unwrap();
+    assert_eq!((&*line.seen, line.passed), ("\"False\", which is neither true nor false", true));
+    let of_workload = fixtures::review(
+        Phase::Validate,
+        Operation::Create,
+        ("apps", "Deployment"),
+        &deployment(json!({"kagenti.io/type": "agent"})),
+        &off,
+    );
+    assert!(words(&of_workload).contains("UnknownValue: label kagenti-enabled of namespace team1 is \"False\""));
+    let mut on = label("True");
+    on.require_namespace_label = true;
+    let verdict = fixtures::review_pod(&fixtures::pod(), &on);
+    assert_eq!(verdict.reason, Reason::NamespaceNotEnrolled);
+    assert!(words(&verdict).contains("kagenti-enabled=true --overwrite"), "{verdict:?}");
+    for (value, count) in [("true", 0), ("false", 0), ("off", 1)] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team1", "labels": {"kagenti-enabled": value}}});
+        let verdict =
+            fixtures::review(Phase::Validate, Operation::Update, ("", "Namespace"), &namespace, &fixtures::snapshot());
+        assert_eq!((verdict.allowed(), verdict.warnings.len()), (true, count), "{value}: {verdict:?}");
+    }
+}
+
 #[test]
 fn the_hash_follows_what_reaches_the_pod_and_nothing_else() {
     let hash = |pod: &Value, snapshot: &Snapshot| {

@@ -219,6 +219,42 @@ fn a_second_call_changes_nothing_and_what_is_taken_out_leaves_the_pod_as_it_was(
     assert_eq!(mount(&plain), Value::Null);
 }
 
+/// A place for it cannot be made there, and the container would not start.
+#[test]
+fn a_container_that_has_no_room_for_the_card_starts_without_it_and_is_told() {
+    let asked = annotated(&[(keys::ANNOTATION_SIGN, "true"), (keys::ANNOTATION_MOUNT_SIGNED, "true")]);
+    let mount = |path: &str, read_only: bool| json!({"name": "own", "mountPath": path, "readOnly": read_only});
+    let (empty, files) = (json!({"emptyDir": {}}), json!({"configMap": {"name": "code"}}));
+    for (volume, mounts, says) in [
+        (&empty, vec![mount("/app", false)], None),
+        (&empty, vec![mount("/app", true)], Some("at /app, where no folder")),
+        (&empty, vec![mount("/app/", true)], Some("at /app/, where no folder")),
+        (&files, vec![mount("/app", false)], Some("at /app, where no folder")),
+        (&files, vec![mount("/app/main.py", true), mount("/application", true)], None),
+        (&empty, vec![mount("/app/.well-known", false)], Some("where the card would be")),
+        (&empty, vec![mount("/app/.well-known/agent.json", false)], Some("where the card would be")),
+        (&empty, vec![mount("/app/.well-known-other", true)], None),
+    ] {
+        let mut pod = asked.clone();
+        pod["spec"]["volumes"] = json!([volume]);
+        pod["spec"]["volumes"][0]["name"] = json!("own");
+        pod["spec"]["containers"][0]["volumeMounts"] = json!(mounts);
+        let verdict = fixtures::review_pod(&pod, &fixtures::snapshot());
+        let told: Vec<_> = verdict.warnings.iter().filter(|one| one.reason == Reason::LabelIgnored).collect();
+        assert_eq!(told.len(), usize::from(says.is_some()), "{mounts:?}: {:?}", verdict.warnings);
+        assert!(told.iter().all(|one| one.text.contains(says.unwrap_or_default())), "{told:?}");
+        let seen = fixtures::applied(&pod, &verdict);
+        let has_it = names(&named(&seen["spec"]["containers"], "agent")["volumeMounts"]).contains(&"signed-card");
+        assert_eq!(has_it, says.is_none(), "{mounts:?}");
+    }
+    // The nearest one above counts: of this one it can be made.
+    let mut pod = asked;
+    pod["spec"]["volumes"] = json!([{"name": "own", "configMap": {"name": "code"}}, {"name": "room", "emptyDir": {}}]);
+    pod["spec"]["containers"][0]["volumeMounts"] =
+        json!([{"name": "own", "mountPath": "/"}, {"name": "room", "mountPath": "/app"}]);
+    assert!(!warned(&pod, &fixtures::snapshot()).contains(&Reason::LabelIgnored));
+}
+
 #[test]
 fn the_parts_are_in_the_hash_and_the_account_is_the_one_that_the_card_is_held_against() {
     let workload = Workload { kind: WorkloadKind::Deployment, name: "weather-agent".to_owned() };

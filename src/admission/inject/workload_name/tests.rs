@@ -76,6 +76,33 @@ fn the_controller_decides_by_group_and_kind() {
     }
 }
 
+/// Its Pods are named by the DeploymentConfig, whichever of its revisions made them; and by nothing that is not one of its revisions.
+#[test]
+fn the_revisions_of_a_deployment_config_have_one_name() {
+    for (api_version, kind, revision, annotation, expected) in [
+        ("v1", "ReplicationController", "web-1", Some("web"), "web"),
+        ("v1", "ReplicationController", "web-12", Some("web"), "web"),
+        ("v1", "ReplicationController", "router-1-1", Some("router-1"), "router-1"),
+        ("v1", "ReplicationController", "web-1", None, "web-1"),
+        ("v1", "ReplicationController", "web-1", Some(""), "web-1"),
+        ("v1", "ReplicationController", "web-1", Some("other"), "web-1"),
+        ("v1", "ReplicationController", "web-x", Some("web"), "web-x"),
+        ("v1", "ReplicationController", "web-", Some("web"), "web"),
+        ("v1", "ReplicationController", "web-1", Some("we"), "web-1"),
+        ("example.com/v1", "ReplicationController", "web-1", Some("web"), "web-1"),
+        ("example.com/v1", "Thing", "web-1", Some("web"), "web-1"),
+    ] {
+        let mut pod = json!({"metadata": {"generateName": format!("{revision}-"), "ownerReferences": [
+            {"apiVersion": api_version, "kind": kind, "name": revision, "uid": "1", "controller": true}]}});
+        if let Some(name) = annotation {
+            pod["metadata"]["annotations"] = json!({"openshift.io/deployment-config.name": name});
+        }
+        let expected = Workload { kind: WorkloadKind::Unknown, name: expected.to_owned() };
+        let found = workload(PodView::new(&pod).unwrap(), &NamespaceView::default());
+        assert_eq!(found, Ok(expected), "{api_version} {kind} {revision} {annotation:?}");
+    }
+}
+
 #[test]
 fn a_job_made_anew_under_the_same_name_is_another_job() {
     assert_eq!(
