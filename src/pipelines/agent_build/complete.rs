@@ -12,8 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::read::pinned;
 use super::{CUSTOM, Change, DEFAULT_MODE, DEFAULT_REVISION, Origin, annotation, at, mode, steps, template_name, text};
+use crate::api::findings::Note;
 use crate::api::secrets;
 use crate::domain::keys;
+use crate::domain::reason::Reason;
 use crate::pipelines::settings::Settings;
 use crate::pipelines::template::{Template, TemplateStep};
 use crate::pipelines::templates::TemplatesView;
@@ -150,6 +152,32 @@ fn decide(change: &Change<'_>, view: &TemplatesView, settings: &Settings) -> Dec
 fn asks_for_refresh(change: &Change<'_>) -> bool {
     let handled = change.old.and_then(|old| annotation(old, keys::ANNOTATION_REFRESH_HANDLED));
     annotation(change.object, keys::ANNOTATION_REFRESH_TEMPLATE).is_some_and(|wish| Some(wish) != handled)
+}
+
+/// That a wish for the template's steps comes to nothing, because there is none that could be used. It counts as acted on all the same: what comes
+/// later nobody has seen.
+#[must_use]
+pub fn unrefreshed(change: &Change<'_>, view: &TemplatesView, settings: &Settings) -> Option<Note> {
+    let old = change.old.filter(|_| !change.is_deleting() && asks_for_refresh(change))?;
+    let (mode, namespace) = (mode(change.object), pipeline_namespace(change.object, settings));
+    // Where the build asks for another template, that one's absence is refused.
+    let stays = mode == super::mode(old) && namespace == pipeline_namespace(old, settings);
+    let of_template = matches!(Origin::of(old), Origin::Template(_)) && mode != CUSTOM;
+    if !stays || !of_template || steps(change.object).is_none() || injected(view, namespace, mode).is_some() {
+        return None;
+    }
+    let (reason, why) = match view.template(namespace, mode) {
+        Some(_) => (Reason::TemplateInvalid, "cannot be used"),
+        None if view.is_waiting(namespace) => (Reason::TemplateMissing, "has not been read yet"),
+        None => (Reason::TemplateMissing, "is not there"),
+    };
+    let config_map = format!("{}/{}", view.namespace(namespace), template_name(mode));
+    let text = format!(
+        "has no effect, and the steps stay as they are: template ConfigMap {config_map} {why}. Once it can be used, set the annotation to a value that \
+         it has not had"
+    );
+    let path = format!("metadata.annotations[{}]", keys::ANNOTATION_REFRESH_TEMPLATE);
+    Some(Note::new(reason, path, text))
 }
 
 /// The steps of the mode's template, when there is one that can be used.

@@ -15,7 +15,7 @@ mod left;
 mod read;
 mod validate;
 
-pub use complete::complete;
+pub use complete::{complete, unrefreshed};
 pub use drift::drift;
 pub use read::{Origin, read};
 pub use validate::validate;

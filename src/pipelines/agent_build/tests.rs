@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use json_patch::patch;
 use serde_json::{Value, json};
 
-use super::{Change, complete, drift, validate};
+use super::{Change, complete, drift, unrefreshed, validate};
 use crate::api::findings::{Findings, printed};
 use crate::domain::keys;
 use crate::pipelines::catalogue::{Values, config_maps};

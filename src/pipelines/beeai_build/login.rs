@@ -65,6 +65,14 @@ pub fn pull_secret(login: &RegistryLogin) -> Option<&str> {
     }
 }
 
+/// The registry with its host in lower case. Either case names the same host, and whoever looks a login up compares the letters: what is made
+/// for a build is under [`host`].
+#[must_use]
+pub(super) fn with_lower_host(registry: &str) -> String {
+    let end = registry.find('/').unwrap_or(registry.len());
+    format!("{}{}", registry[..end].to_ascii_lowercase(), &registry[end..])
+}
+
 /// The host of a registry, with its port, in lower case; Docker Hub under its one name.
 #[must_use]
 pub fn host(registry: &str) -> String {

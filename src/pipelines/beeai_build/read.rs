@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::login::{RegistryLogin, host, login};
+use super::login::{RegistryLogin, host, login, with_lower_host};
 use super::{TEMPLATE, env, name, text};
 use crate::api::owner::Owner;
 use crate::domain::keys;
@@ -81,7 +81,11 @@ pub fn read(
             optional: token.optional,
         }),
         image: Some(ImageParts {
-            registry: registry.to_owned(),
+            registry: match &login {
+                RegistryLogin::Made(_) => with_lower_host(registry),
+                // A Secret of the user's has whatever the user wrote.
+                RegistryLogin::None | RegistryLogin::Named(_) => registry.to_owned(),
+            },
             image: text(object, "image").to_owned(),
             tag: text(object, "imageTag").to_owned(),
         }),

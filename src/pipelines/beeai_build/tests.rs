@@ -278,6 +278,24 @@ fn what_a_template_asks_of_the_variables_is_said_by_the_review_as_at_the_start()
     }
 }
 
+/// What the platform's template keeps to itself no variable sets; the review says so, and so does the status of a build that no review saw.
+#[test]
+fn a_template_may_lock_build_arguments() {
+    let mut template: Value = serde_json::from_str(include_str!("../catalogue/templates/beeai.json")).unwrap();
+    template["steps"][2]["lockedParameters"] = json!(["BUILD_ARGS"]);
+    let view = view().with([template_map(OPERATOR, super::TEMPLATE, &template.to_string())]);
+    let (settings, whose) = (Settings::new(OPERATOR), (front(keys::GROUP_BEEAI), TEAM));
+    for (env, is_locked) in [(json!([{"name": "A", "value": "b"}]), true), (json!(null), false)] {
+        let object = sample(json!({"env": env}));
+        let reviewed = validate((&object, None), whose, &view, &settings).faults;
+        let told: Vec<_> = reviewed.iter().map(|fault| (&*fault.path, fault.reason)).collect();
+        assert_eq!(told, [("spec.env", Reason::ParameterLocked)][..usize::from(is_locked)], "{env}");
+        let request = read(&object, whose, &view, &settings);
+        let around = Surroundings { steps: view.steps(OPERATOR), settings: &settings, accounts: None };
+        assert_eq!(compose(&request, around).is_err(), is_locked, "{env}");
+    }
+}
+
 /// What has no effect, as the review says, has none in the run.
 #[test]
 fn a_variable_that_refers_to_something_names_no_login() {
@@ -341,6 +359,41 @@ fn case_z21_a_git_token_is_a_login_only_where_the_platform_trusts_the_host() {
     assert_eq!(names_of(&anonymous["spec"]["workspaces"]), ["shared-workspace", "git-auth"], "an anonymous push");
     let nameless = sample(json!({"repoUser": null}));
     assert_eq!(made(login(&nameless, &settings)).unwrap().2, "research-agent", "the build's own name");
+}
+
+/// What could only fail in the first task is said when the build is applied.
+#[test]
+fn a_token_for_a_repository_that_is_read_over_ssh_is_said_to_have_no_effect() {
+    let notes = |url: &str, env: Value| {
+        let found = judged(&sample(json!({"repoUrl": url, "env": env})));
+        assert_eq!(found.faults, [], "{url}");
+        let of_url = found.notes.into_iter().filter(|note| note.path == "spec.repoUrl");
+        of_url.map(|note| note.text).collect::<Vec<_>>()
+    };
+    let token = json!([secret("GITHUB_TOKEN", "git", "token")]);
+    for url in ["git@github.com:acme/agents.git", "ssh://git@github.com:22/acme/agents.git"] {
+        let told = notes(url, token.clone());
+        assert!(told.len() == 1 && told[0].contains("write https://github.com/ and the path"), "{url}: {told:?}");
+        assert_eq!(notes(url, json!(null)), Vec::<String>::new(), "{url}");
+    }
+    assert_eq!(notes("github.com/acme/agents.git", token), Vec::<String>::new());
+}
+
+/// Tools that push, and the kubelet, look a login up by the letters of the image's host.
+#[test]
+fn a_login_that_is_made_is_found_however_the_host_is_written() {
+    let git = secret("SOURCE_REPO_SECRET", "git", "token");
+    let named = json!({"name": "IMAGE_REPO_SECRET", "value": "mine"});
+    for (registry, env, image) in [
+        ("GHCR.io/acme", json!([git]), "ghcr.io/acme/research-agent:v0.0.2"),
+        ("GHCR.IO", json!([git]), "ghcr.io/research-agent:v0.0.2"),
+        ("ghcr.io/acme", json!([git]), "ghcr.io/acme/research-agent:v0.0.2"),
+        ("GHCR.io/acme", json!([git, named]), "GHCR.io/acme/research-agent:v0.0.2"),
+        ("GHCR.io/acme", json!(null), "GHCR.io/acme/research-agent:v0.0.2"),
+    ] {
+        let run = composed(&sample(json!({"imageRegistry": registry, "env": env})), &Settings::new(OPERATOR)).run;
+        assert_eq!(task_params(&run, "push")["image"], image, "{registry} {env}");
+    }
 }
 
 /// 10.1, Z36: what is deployed does not change what is built.

@@ -13,7 +13,7 @@ use crate::api::findings::{Fault, Findings, Note};
 use crate::api::syntax;
 use crate::domain::keys;
 use crate::domain::reason::Reason;
-use crate::pipelines::check::source::is_clean_path;
+use crate::pipelines::check::source::{host, is_clean_path, is_ssh};
 use crate::pipelines::compose::{self, Surroundings};
 use crate::pipelines::request::FrontEnd;
 use crate::pipelines::settings::Settings;
@@ -34,6 +34,7 @@ pub fn validate(
     let mut findings = Findings::default();
     variables(object, settings, &mut findings);
     agent(object, &mut findings);
+    repository(object, &mut findings);
     dockerfile(object, &mut findings);
     let request = read(object, (front, namespace), view, settings);
     let around = Surroundings { steps: view.steps(view.operator_namespace()), settings, accounts: None };
@@ -186,6 +187,18 @@ fn agent(object: &Value, findings: &mut Findings) {
             keys::ENV_IMAGE_REPO_SECRET => login(entry, &at, findings),
             _ => {}
         }
+    }
+}
+
+/// A build of BeeAI has a token or nothing: there is no field for a key.
+fn repository(object: &Value, findings: &mut Findings) {
+    let url = text(object, "repoUrl");
+    let host = host(url);
+    if is_ssh(url) && syntax::is_host_and_port(host) && env::source_token(object).is_some() {
+        let text = format!(
+            "is read over SSH, where the Git token has no effect, and a build has no key for it: write https://{host}/ and the path"
+        );
+        findings.note(Note::new(Reason::ParameterUnused, "spec.repoUrl", text));
     }
 }
 

@@ -6,7 +6,7 @@ use super::source;
 use crate::api::findings::{Fault, Findings, Note};
 use crate::api::syntax;
 use crate::domain::reason::Reason;
-use crate::pipelines::params::{Layers, control, derive};
+use crate::pipelines::params::{BUILD_ARGS, Layers, control, derive};
 use crate::pipelines::reference;
 use crate::pipelines::request::{BuildRequest, Parameter, StepsFrom};
 
@@ -78,10 +78,7 @@ fn one(request: &BuildRequest, parameter: &Parameter, at: &str, findings: &mut F
         let remedy = format!("remove it; it follows from {}", request.front.paths.output);
         let sentence = "is a reserved name";
         findings.fault(Fault::new(Reason::ParameterLocked, format!("{at}.name"), sentence, remedy).seeing(name));
-    } else if request.steps_from == StepsFrom::Template
-        && let Some((_, step)) =
-            request.template.iter().flat_map(|template| template.locked()).find(|(lock, _)| lock == name)
-    {
+    } else if let Some(step) = locked_by(request, name) {
         let sentence = format!("is a locked parameter: step {step} of the template keeps its value");
         findings.fault(Fault::new(Reason::ParameterLocked, format!("{at}.name"), sentence, "remove it").seeing(name));
     }
@@ -92,6 +89,12 @@ fn one(request: &BuildRequest, parameter: &Parameter, at: &str, findings: &mut F
         let text = format!("{name} replaces the value that {field} gives; keep one of the two");
         findings.note(Note::new(Reason::DerivedOverridden, at, text));
     }
+}
+
+/// The step of the template that keeps its value of this parameter.
+fn locked_by<'r>(request: &'r BuildRequest, name: &str) -> Option<&'r str> {
+    let template = request.template.as_ref().filter(|_| request.steps_from == StepsFrom::Template)?;
+    template.locked().find(|(lock, _)| *lock == name).map(|(_, step)| step)
 }
 
 /// Whether the object's own fields give this parameter.
@@ -146,6 +149,13 @@ pub(in crate::pipelines) fn is_told(request: &BuildRequest, name: &str, faults: 
 
 fn build_arguments(request: &BuildRequest, findings: &mut Findings) {
     let path = request.front.paths.build_arguments;
+    if let Some(step) = locked_by(request, BUILD_ARGS).filter(|_| !request.build_arguments.is_empty()) {
+        let sentence = format!(
+            "gives build arguments, which are passed as {BUILD_ARGS}, a locked parameter: step {step} of the template keeps its value"
+        );
+        let fault = Fault::new(Reason::ParameterLocked, path, sentence, "remove the build arguments");
+        findings.fault(fault.of_parameter(BUILD_ARGS));
+    }
     let mut seen = BTreeSet::new();
     for (index, argument) in request.build_arguments.iter().enumerate() {
         let at = format!("{path}[{index}]");

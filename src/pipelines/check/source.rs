@@ -112,6 +112,18 @@ pub fn is_http(repository: &str) -> bool {
     repository.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("http"))
 }
 
+/// Whether a repository is read over SSH, which knows keys and no tokens.
+#[must_use]
+pub fn is_ssh(repository: &str) -> bool {
+    match repository.split_once("://") {
+        Some((scheme, _)) => scheme.eq_ignore_ascii_case("ssh"),
+        None => {
+            let authority = repository.split('/').next().unwrap_or_default();
+            authority.rsplit_once('@').is_some_and(|(_, host)| host.contains(':'))
+        }
+    }
+}
+
 /// Whether the value of such a parameter must not be repeated, whatever is wrong with it.
 pub(in crate::pipelines) fn is_secret(name: &str, value: &str) -> bool {
     name == "repo-url" && repository(value, true).is_some_and(|wrong| wrong.secret)
@@ -274,7 +286,17 @@ pub fn is_immutable(revision: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::host;
+    use super::{host, is_ssh};
+
+    #[test]
+    fn ssh_is_told_from_what_is_read_over_https() {
+        for url in ["ssh://git@host:22/a", "SSH://host/a", "git@host:a/b.git", "git@host:22/a"] {
+            assert!(is_ssh(url), "{url}");
+        }
+        for url in ["https://host/a", "host/a", "host:3000/a", "host/a@b:c", "https://host/git@x:y", ""] {
+            assert!(!is_ssh(url), "{url}");
+        }
+    }
 
     #[test]
     fn a_repository_has_a_host_however_it_is_written() {

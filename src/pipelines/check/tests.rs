@@ -385,6 +385,31 @@ fn what_a_template_locks() {
     assert!(printed(&findings.faults).contains("locked parameter"));
 }
 
+/// Build arguments are a way to set that parameter, too.
+#[test]
+fn a_lock_on_the_list_of_build_arguments_holds_for_the_field_that_fills_it() {
+    let found = |locked: &[&str], arguments: &[(&str, &str)]| {
+        let template = serde_json::json!({"name": "t", "steps": [
+            {"name": "a", "configMap": "one", "lockedParameters": locked},
+            {"name": "off", "configMap": "one", "enabled": false, "lockedParameters": ["BUILD_ARGS"]},
+        ]});
+        let spec = task_spec("params: [{name: BUILD_ARGS, type: array, default: []}]");
+        let mut build = from_template(request(Vec::new()), &template);
+        build.build_arguments = parameters(arguments);
+        examined(&build, &steps(&[("one", &spec)]))
+    };
+    let findings = found(&["BUILD_ARGS"], &[("PY", "3.13")]);
+    assert_eq!(reasons(&findings, "spec.buildArgs"), [Reason::ParameterLocked], "{findings:?}");
+    assert!(printed(&findings.faults).contains("step a of the template"), "{findings:?}");
+    let one = [("PY", "3.13")];
+    for (locked, arguments) in [(&["BUILD_ARGS"][..], &one[..0]), (&["OTHER"], &one[..]), (&[], &one[..])] {
+        assert_eq!(found(locked, arguments).faults, [], "{locked:?}");
+    }
+    // Steps of the user's own know no locks.
+    let own = self::found(|request| request.build_arguments = parameters(&one));
+    assert_eq!(own.faults, []);
+}
+
 #[test]
 fn derived_values_may_be_replaced_but_not_unnoticed() {
     let findings = found(|request| request.parameters = parameters(&[("image", "other.io/x:1")]));

@@ -2,6 +2,7 @@
 //! references of every task by the first type that it meets, and its webhook ends without an answer when an object
 //! meets a string.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -9,7 +10,8 @@ use serde_json::Value;
 use super::task::Task;
 use crate::api::findings::{Fault, Findings};
 use crate::domain::reason::Reason;
-use crate::pipelines::params::{Layers, dollars};
+use crate::pipelines::params::Layers;
+use crate::pipelines::params::dollars::{self, Places};
 use crate::pipelines::reference::{self, Target};
 use crate::pipelines::request::BuildRequest;
 use crate::pipelines::step::{Kind, Step};
@@ -30,6 +32,7 @@ pub(super) fn check(request: &BuildRequest, run: &[(String, String)], tasks: &[T
         pool.insert(name, First { kind: Kind::Text, members: BTreeSet::new(), by: None });
     }
     for task in tasks {
+        let read = OnceCell::new();
         for (index, declared) in task.step.params.iter().enumerate() {
             let members = if declared.kind == Kind::Map { members(task.step, index) } else { BTreeSet::new() };
             let Some(first) = pool.get(declared.name.as_str()) else {
@@ -38,7 +41,9 @@ pub(super) fn check(request: &BuildRequest, run: &[(String, String)], tasks: &[T
             };
             let clash = match (first.kind, declared.kind) {
                 // As a list it may stand hardly anywhere.
-                (Kind::List, Kind::Text) => dollars::is_read(&task.step.task_spec["steps"], &declared.name),
+                (Kind::List, Kind::Text) => read
+                    .get_or_init(|| dollars::read_in(&task.step.task_spec["steps"]))
+                    .contains(declared.name.as_str()),
                 (Kind::Map, Kind::Map) => first.members != members,
                 (one, other) => (one == Kind::Map) != (other == Kind::Map),
             };
@@ -105,26 +110,48 @@ fn texts<'t>(request: &BuildRequest, task: &Task<'t>) -> Vec<(String, &'t str)> 
 /// The parameters of the run, without those of the user's that a task takes as an object.
 pub(super) fn of_run(layers: &Layers<'_>, tasks: &[Task<'_>]) -> Vec<(String, String)> {
     let mut all = layers.run_parameters();
+    let declared = tasks.iter().flat_map(|task| &task.step.params).filter(|declared| declared.kind == Kind::Map);
+    let objects: BTreeSet<&str> = declared.map(|declared| declared.name.as_str()).collect();
     all.retain(|(name, _)| {
         let derived = layers.derived().iter().any(|derived| derived.name == *name);
-        let object = tasks.iter().any(|task| task.step.param(name).is_some_and(|declared| declared.kind == Kind::Map));
-        derived || !object
+        derived || !objects.contains(name.as_str())
     });
-    for (_, value) in all.iter_mut().filter(|(name, value)| dollars::has_two(value) && is_expanded(tasks, name)) {
+    let readers = Readers::of(tasks);
+    for (_, value) in all.iter_mut().filter(|(name, value)| dollars::has_two(value) && readers.are_expanded(name)) {
         *value = dollars::doubled(value);
     }
     all
 }
 
-/// Whether a parameter of the run reaches containers, where the kubelet makes one `$` of two, and nothing else: TaskSpecs read it that do not declare
-/// it, all of them there, and no condition does.
-fn is_expanded(tasks: &[Task<'_>], name: &str) -> bool {
-    let mut readers = tasks.iter().filter(|task| task.step.propagated.contains_key(name)).peekable();
-    let whens = tasks.iter().flat_map(|task| &task.entry.when);
-    let mut conditions = whens.flat_map(|when| std::iter::once(&when.input).chain(&when.values));
-    readers.peek().is_some()
-        && readers.all(|task| dollars::is_expanded(&task.step.task_spec, name))
-        && !conditions.any(|text| dollars::reads(text, name))
+/// Who reads the parameters of the run.
+struct Readers<'t> {
+    /// The tasks, with what their TaskSpecs read where.
+    tasks: Vec<(&'t Task<'t>, Places<'t>)>,
+    /// The parameters that conditions read; looked for only if somebody asks.
+    by_conditions: OnceCell<BTreeSet<&'t str>>,
+}
+
+impl<'t> Readers<'t> {
+    fn of(tasks: &'t [Task<'t>]) -> Self {
+        let tasks = tasks.iter().filter(|task| !task.step.propagated.is_empty() || !task.entry.when.is_empty());
+        let tasks = tasks.map(|task| (task, Places::of(&task.step.task_spec))).collect();
+        Self { tasks, by_conditions: OnceCell::new() }
+    }
+
+    /// Whether a parameter of the run reaches containers, where the kubelet makes one `$` of two, and nothing else: TaskSpecs read it that do not
+    /// declare it, all of them there, and no condition does.
+    fn are_expanded(&self, name: &str) -> bool {
+        let mut readers = self.tasks.iter().filter(|(task, _)| task.step.propagated.contains_key(name)).peekable();
+        readers.peek().is_some()
+            && readers.all(|(_, places)| places.is_expanded(name))
+            && !self.by_conditions.get_or_init(|| self.conditions()).contains(name)
+    }
+
+    fn conditions(&self) -> BTreeSet<&'t str> {
+        let whens = self.tasks.iter().flat_map(|(task, _)| &task.entry.when);
+        let texts = whens.flat_map(|when| std::iter::once(&when.input).chain(&when.values));
+        texts.flat_map(|text| dollars::read(text)).collect()
+    }
 }
 
 /// The members that the TaskSpec names of its parameter at `index`.

@@ -18,12 +18,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::params::control::Controls;
-use super::params::{BUILD_ARGS, Layer, Layers, Traced, placeholder};
+use super::params::{BUILD_ARGS, Layer, Layers, Traced, dollars, placeholder};
 use super::request::BuildRequest;
 use super::settings::Settings;
 use super::step::Kind;
 use super::templates::Steps;
-use super::{check, names, reference};
+use super::{check, names};
 use crate::api::agent_kagenti_dev::provenance::Provenance;
 use crate::api::findings::{Fault, Findings, Note};
 use crate::api::syntax;
@@ -164,14 +164,12 @@ fn unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
     if !complete {
         return;
     }
-    let used = if request.parameters.is_empty() { BTreeSet::new() } else { used(request) };
+    let used = if request.parameters.is_empty() { BTreeSet::new() } else { used(request, tasks) };
     for (index, parameter) in request.parameters.iter().enumerate() {
         let name = &parameter.name;
-        let declared =
-            tasks.iter().any(|task| task.step.param(name).is_some() || task.step.propagated.contains_key(name));
         let named = syntax::is_parameter(name);
         let bound = name == control::SIGNING_SECRET && tasks.iter().any(Task::binds_signing_key);
-        if named && !declared && !bound && !control::is_control(name) && !used.contains(name.as_str()) {
+        if named && !bound && !control::is_control(name) && !used.contains(name.as_str()) {
             let path = format!("{}[{index}]", request.front.paths.parameters);
             let given = derive::derived(request, "").iter().any(|derived| derived.name == *name);
             let field = derive::field_of(request, name).filter(|_| !given);
@@ -183,8 +181,12 @@ fn unused(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut Findings) {
     arguments_unused(request, tasks, findings);
 }
 
-/// The parameters that are read beside the TaskSpecs: by placeholders of the template, and by conditions.
-fn used(request: &BuildRequest) -> BTreeSet<&str> {
+/// The parameters that are read: by TaskSpecs, by placeholders of the template, and by conditions.
+fn used<'r>(request: &'r BuildRequest, tasks: &[Task<'r>]) -> BTreeSet<&'r str> {
+    let by_task = tasks.iter().map(|task| task.step).flat_map(|step| {
+        let declared = step.params.iter().map(|declared| declared.name.as_str());
+        declared.chain(step.propagated.keys().map(String::as_str))
+    });
     let texts = request.template.iter().flat_map(|template| {
         let steps = template.steps.iter().flat_map(|entry| &entry.step.parameters);
         steps.chain(&template.globals).map(|parameter| &parameter.value)
@@ -192,11 +194,8 @@ fn used(request: &BuildRequest) -> BTreeSet<&str> {
     let filled = texts.flat_map(|text| placeholder::names(text));
     let whens = request.steps.iter().flat_map(|step| &step.when);
     let whens = whens.flat_map(|when| std::iter::once(&when.input).chain(&when.values));
-    let named = whens.flat_map(|text| reference::in_text(text)).filter_map(|one| match one.target {
-        reference::Target::Param { name, .. } => Some(name),
-        _ => None,
-    });
-    filled.chain(named).collect()
+    let named = whens.flat_map(|text| dollars::read(text));
+    by_task.chain(filled).chain(named).collect()
 }
 
 /// Build arguments that reach no task: none takes them, or each has a list of its own.

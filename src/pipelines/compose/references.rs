@@ -24,9 +24,11 @@ pub(super) fn check(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut F
         let at = format!("{}[{}]", request.front.paths.steps, task.index);
         // Steps that come later or not at all, and references where none may stand, are refused here and in `check`.
         steps::given(request, task.index, &of_template(task), findings);
+        // They stand in the order in which they are declared.
+        let mut declared = task.step.params.iter();
         for traced in task.parameters.traced.iter().filter(|traced| traced.origin.layer != Layer::User) {
-            let kind = task.step.param(&traced.parameter).map_or(Kind::Text, |declared| declared.kind);
-            for text in passed(task, traced) {
+            let kind = declared.find(|one| one.name == traced.parameter).map_or(Kind::Text, |one| one.kind);
+            for text in passed(traced) {
                 let whole = traced.origin.value.is_string();
                 let look = Look { tasks: before, place: Place::Parameter(kind, whole), at: &traced.origin.path };
                 look.text(text, findings);
@@ -47,13 +49,13 @@ pub(super) fn check(request: &BuildRequest, tasks: &[Task<'_>], findings: &mut F
 fn of_template<'t>(task: &'t Task<'_>) -> Vec<(&'t str, &'t str)> {
     let layers = [Layer::TemplateStep, Layer::TemplateGlobal];
     let given = task.parameters.traced.iter().filter(|traced| layers.contains(&traced.origin.layer));
-    given.flat_map(|traced| passed(task, traced).into_iter().map(|text| (text, traced.origin.path.as_str()))).collect()
+    given.flat_map(|traced| passed(traced).into_iter().map(|text| (text, traced.origin.path.as_str()))).collect()
 }
 
-/// The texts of a parameter that is passed to the task; none of one that is not.
-fn passed<'t>(task: &Task<'_>, traced: &'t Traced) -> Vec<&'t str> {
+/// The texts of a parameter that is passed to the task; none of one that is not, which has the TaskSpec's default.
+fn passed(traced: &Traced) -> Vec<&str> {
     let mut texts = Vec::new();
-    if task.parameters.passed.iter().any(|(name, _)| *name == traced.parameter) {
+    if traced.origin.layer != Layer::TaskDefault {
         strings(&traced.origin.value, &mut texts);
     }
     texts

@@ -124,9 +124,8 @@ fn propagated(request: &BuildRequest, layers: &Layers<'_>, step: &Step, findings
     if step.propagated.is_empty() {
         return;
     }
-    let run = layers.run_parameters();
     for (name, place) in &step.propagated {
-        if !run.iter().any(|(known, _)| known == name) {
+        if !layers.is_of_run(name) {
             let path = format!("ConfigMap {}: {place}", step.config_map);
             let sentence = format!("reads parameter {name}, which neither the TaskSpec nor the run has");
             let remedy = format!("declare it in the TaskSpec, or add it to {}", request.front.paths.parameters);

@@ -4,6 +4,9 @@
 //! In: a value, and the TaskSpec that takes it. Out: the value as it has to be handed over. Promises: one without `$$` stays as it is; one that a
 //! TaskSpec takes in both kinds of places, too, since no text is right in both.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::pipelines::reference::{self, Target};
@@ -13,31 +16,63 @@ const EXPANDED: [&str; 3] = ["command", "args", "env"];
 /// A member in which it does not, whatever stands below it: commands of hooks are run as they are.
 const HOOKS: &str = "lifecycle";
 
-/// Whether a text refers to the parameter.
-pub(in crate::pipelines) fn reads(text: &str, name: &str) -> bool {
-    reference::in_text(text).iter().any(|one| matches!(one.target, Target::Param { name: used, .. } if used == name))
+/// The parameters that a text refers to.
+pub(in crate::pipelines) fn read(text: &str) -> impl Iterator<Item = &str> {
+    reference::in_text(text).into_iter().filter_map(|one| match one.target {
+        Target::Param { name, .. } => Some(name),
+        _ => None,
+    })
 }
 
-/// Whether a TaskSpec hands that parameter to containers there and nowhere else.
-pub(in crate::pipelines) fn is_expanded(task_spec: &Value, name: &str) -> bool {
-    match task_spec {
-        Value::String(text) => !reads(text, name),
-        Value::Array(items) => items.iter().all(|item| is_expanded(item, name)),
-        Value::Object(members) => members.iter().all(|(key, member)| match key.as_str() {
-            HOOKS => !is_read(member, name),
-            key => EXPANDED.contains(&key) || is_expanded(member, name),
-        }),
-        _ => true,
+/// The parameters that any text of a value refers to.
+pub(in crate::pipelines) fn read_in(value: &Value) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    collect(value, false, &mut names);
+    names
+}
+
+/// Adds the parameters that a value refers to; `spared`: but for those places in which the kubelet makes one `$` of two.
+fn collect<'v>(value: &'v Value, spared: bool, names: &mut BTreeSet<&'v str>) {
+    match value {
+        Value::String(text) => names.extend(read(text)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, spared, names)),
+        Value::Object(members) => {
+            for (key, member) in members {
+                if !(spared && EXPANDED.contains(&key.as_str())) {
+                    collect(member, spared && key != HOOKS, names);
+                }
+            }
+        }
+        _ => {}
     }
 }
 
-/// Whether any text of a value refers to the parameter.
-pub(in crate::pipelines) fn is_read(value: &Value, name: &str) -> bool {
-    match value {
-        Value::String(text) => reads(text, name),
-        Value::Array(items) => items.iter().any(|item| is_read(item, name)),
-        Value::Object(members) => members.values().any(|member| is_read(member, name)),
-        _ => false,
+/// Where a TaskSpec reads its parameters. It is looked through once, and only if somebody asks, however many parameters it has.
+pub(in crate::pipelines) struct Places<'t> {
+    task_spec: &'t Value,
+    /// The parameters that it reads anywhere but where the kubelet makes one `$` of two.
+    elsewhere: OnceCell<BTreeSet<&'t str>>,
+}
+
+impl<'t> Places<'t> {
+    /// Those of that TaskSpec.
+    pub(in crate::pipelines) fn of(task_spec: &'t Value) -> Self {
+        Self { task_spec, elsewhere: OnceCell::new() }
+    }
+
+    /// Whether it hands that parameter to containers there and nowhere else.
+    pub(in crate::pipelines) fn is_expanded(&self, name: &str) -> bool {
+        let elsewhere = self.elsewhere.get_or_init(|| {
+            let mut names = BTreeSet::new();
+            collect(self.task_spec, true, &mut names);
+            names
+        });
+        !elsewhere.contains(name)
+    }
+
+    /// The value of a parameter of that name as it is passed to a task of that TaskSpec.
+    pub(super) fn passed(&self, value: &Value, name: &str) -> Value {
+        if in_any(value) && self.is_expanded(name) { of_all(value) } else { value.clone() }
     }
 }
 
@@ -50,11 +85,6 @@ pub(in crate::pipelines) fn has_two(text: &str) -> bool {
 /// its place.
 pub(in crate::pipelines) fn doubled(text: &str) -> String {
     text.split("$(").map(|part| part.replace("$$", "$$$$")).collect::<Vec<_>>().join("$(")
-}
-
-/// The value of a parameter of that name as it is passed to a task of that TaskSpec.
-pub(super) fn passed(value: &Value, task_spec: &Value, name: &str) -> Value {
-    if in_any(value) && is_expanded(task_spec, name) { of_all(value) } else { value.clone() }
 }
 
 fn in_any(value: &Value) -> bool {
@@ -79,7 +109,7 @@ fn of_all(value: &Value) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::{doubled, has_two, is_expanded};
+    use super::{Places, doubled, has_two};
 
     /// What the kubelet makes of a text in which it finds no variable.
     fn expanded(text: &str) -> String {
@@ -111,7 +141,7 @@ mod tests {
             (json!({"sidecars": [{"args": [read], "lifecycle": {"preStop": {"exec": {"command": [read]}}}}]}), false),
             (json!({"sidecars": [{"args": [read], "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}]}), true),
         ] {
-            assert_eq!(is_expanded(&task_spec, "P"), is, "{task_spec}");
+            assert_eq!(Places::of(&task_spec).is_expanded("P"), is, "{task_spec}");
         }
     }
 }

@@ -9,7 +9,7 @@ use super::placeholder::PlaceholderError;
 use super::{Layer, Origin, Traced, control, dollars, placeholder, value};
 use crate::api::findings::{Fault, Findings, Note};
 use crate::domain::reason::Reason;
-use crate::pipelines::request::{BuildRequest, StepsFrom};
+use crate::pipelines::request::{BuildRequest, Parameter, StepsFrom};
 use crate::pipelines::step::{Declared, Kind, Step};
 
 /// The array parameter that takes the build arguments.
@@ -31,6 +31,10 @@ pub struct Given {
 pub struct Layers<'r> {
     request: &'r BuildRequest,
     derived: Vec<Derived>,
+    /// Where the user's parameters of each name stand.
+    users: BTreeMap<&'r str, usize>,
+    /// Where the template's of each name stand.
+    globals: BTreeMap<&'r str, usize>,
     /// Of what placeholders stand for, the template's own whose text has placeholders itself: replaced once, they would arrive as they are.
     nested: BTreeSet<String>,
 }
@@ -44,18 +48,27 @@ pub struct StepParameters {
     pub traced: Vec<Traced>,
 }
 
+/// Where the parameter of each name stands in a list; of one that is there twice, the first.
+fn places(parameters: &[Parameter]) -> BTreeMap<&str, usize> {
+    let mut places = BTreeMap::new();
+    for (index, parameter) in parameters.iter().enumerate() {
+        places.entry(parameter.name.as_str()).or_insert(index);
+    }
+    places
+}
+
 impl<'r> Layers<'r> {
     /// The layers of a request whose attempt has that hash.
     #[must_use]
     pub fn new(request: &'r BuildRequest, attempt_hash: &str) -> Self {
         let derived = derive::derived(request, attempt_hash);
-        let over = |name: &str| {
-            derived.iter().any(|one| one.name == name) || request.parameters.iter().any(|one| one.name == name)
-        };
-        let globals = request.template.iter().flat_map(|template| &template.globals);
-        let nested = globals.filter(|one| placeholder::mentions(&one.value) && !over(&one.name));
+        let users = places(&request.parameters);
+        let of_template = request.template.iter().flat_map(|template| &template.globals);
+        let over = |name: &str| derived.iter().any(|one| one.name == name) || users.contains_key(name);
+        let nested = of_template.filter(|one| placeholder::mentions(&one.value) && !over(&one.name));
         let nested = nested.map(|one| one.name.clone()).collect();
-        Self { request, derived, nested }
+        let globals = request.template.as_ref().map(|template| places(&template.globals)).unwrap_or_default();
+        Self { request, derived, users, globals, nested }
     }
 
     /// The derived parameters.
@@ -72,27 +85,30 @@ impl<'r> Layers<'r> {
             let error = PlaceholderError::Nested(name.to_owned());
             return Err(error.to_string());
         }
-        placeholder::filled(text, &self.placeholders()).map_err(|error| error.to_string())
+        placeholder::filled(text, |name| self.placeholder(name)).map_err(|error| error.to_string())
     }
 
-    /// What placeholders stand for: the template's globals, under what the object's fields give, under the user's parameters.
-    fn placeholders(&self) -> BTreeMap<&str, &str> {
-        let globals = self.request.template.iter().flat_map(|template| &template.globals);
-        let globals = globals.map(|one| (one.name.as_str(), one.value.as_str()));
-        let derived = self.derived.iter().map(|one| (one.name.as_str(), one.value.as_str()));
-        let users = self.request.parameters.iter().map(|one| (one.name.as_str(), one.value.as_str()));
-        globals.chain(derived).chain(users).collect()
+    /// What a placeholder stands for: the template's global, under what the object's fields give, under the user's parameter.
+    fn placeholder(&self, name: &str) -> Option<&str> {
+        let of_user = self.users.get(name).and_then(|index| self.request.parameters.get(*index));
+        let of_template = || {
+            let template = self.request.template.as_ref()?;
+            template.globals.get(*self.globals.get(name)?)
+        };
+        let derived = self.derived.iter().find(|one| one.name == name).map(|one| one.value.as_str());
+        of_user.map(|one| one.value.as_str()).or(derived).or_else(|| of_template().map(|one| one.value.as_str()))
     }
 
     fn user(&self, name: &str) -> Option<Given> {
-        let (index, parameter) = self.request.parameters.iter().enumerate().find(|(_, one)| one.name == name)?;
+        let index = *self.users.get(name)?;
+        let parameter = self.request.parameters.get(index)?;
         let path = format!("{}[{index}].value", self.request.front.paths.parameters);
         Some(Given { layer: Layer::User, path, text: Ok(parameter.value.clone()) })
     }
 
     fn global(&self, name: &str) -> Option<Given> {
-        let template = self.request.template.as_ref()?;
-        let (index, parameter) = template.globals.iter().enumerate().find(|(_, one)| one.name == name)?;
+        let index = *self.globals.get(name)?;
+        let parameter = self.request.template.as_ref()?.globals.get(index)?;
         let path = format!("the template's globalParameters[{index}].value");
         Some(Given { layer: Layer::TemplateGlobal, path, text: self.filled(&parameter.value) })
     }
@@ -163,6 +179,13 @@ impl<'r> Layers<'r> {
             || filled(self.global(name))
     }
 
+    /// Whether the run has a parameter of that name: a derived one, or one of the user's that does not steer it.
+    #[must_use]
+    pub fn is_of_run(&self, name: &str) -> bool {
+        let is_users = self.users.contains_key(name) && !control::is_control(name);
+        is_users || self.derived.iter().any(|one| one.name == name)
+    }
+
     /// Parameters of the run: the derived ones, the user's laid over them in place, further ones of the user at the
     /// end; without those that steer the run.
     #[must_use]
@@ -170,7 +193,7 @@ impl<'r> Layers<'r> {
         let user = &self.request.parameters;
         let mut all: Vec<(String, String)> = Vec::with_capacity(self.derived.len() + user.len());
         for derived in &self.derived {
-            let over = user.iter().find(|one| one.name == derived.name);
+            let over = self.users.get(derived.name.as_str()).and_then(|index| user.get(*index));
             let value = over.map_or(&derived.value, |one| &one.value);
             all.push((derived.name.clone(), value.clone()));
         }
@@ -184,12 +207,13 @@ impl<'r> Layers<'r> {
     /// The parameters of the step at `index`, as its TaskSpec declares them.
     pub fn of_step(&self, index: usize, step: &Step, findings: &mut Findings) -> StepParameters {
         let mut all = StepParameters::default();
+        let places = dollars::Places::of(&step.task_spec);
         for declared in &step.params {
             let origins = self.origins(index, declared, findings);
             let mut origins = origins.into_iter();
             let Some(origin) = origins.next() else { continue };
             if origin.layer != Layer::TaskDefault {
-                let value = dollars::passed(&origin.value, &step.task_spec, &declared.name);
+                let value = places.passed(&origin.value, &declared.name);
                 all.passed.push((declared.name.clone(), value));
             }
             let step = Some(self.request.steps[index].name.clone());

@@ -199,6 +199,37 @@ fn case_b35_a_refresh_acts_once_per_value() {
     assert_eq!(completed(&asked, Some(&custom), &view)["spec"]["pipeline"]["steps"], custom_steps());
 }
 
+/// A wish that comes to nothing is said to whoever utters it: the review of what is wrong does not look at an update that leaves the spec alone.
+#[test]
+fn a_refresh_without_a_template_is_said_to_have_no_effect() {
+    let settings = Settings::new(OPERATOR);
+    let stored = completed(&minimal(), None, &shipped());
+    let asked = annotated(stored.clone(), keys::ANNOTATION_REFRESH_TEMPLATE, "1");
+    let told = |object: &Value, old: Option<&Value>, view: &TemplatesView| {
+        unrefreshed(&Change { namespace: TEAM, object, old }, view, &settings)
+    };
+    let empty = TemplatesView::new(OPERATOR, false);
+    let broken = shipped().with([template_map(OPERATOR, "dev", "{")]);
+    for (view, reason, why) in
+        [(&empty, Reason::TemplateMissing, "is not there"), (&broken, Reason::TemplateInvalid, "cannot be used")]
+    {
+        let note = told(&asked, Some(&stored), view).unwrap();
+        let path = "metadata.annotations[agent.kagenti.dev/refresh-template]";
+        assert_eq!((note.reason, note.path.as_str()), (reason, path));
+        assert!(note.text.contains("kagenti-system/pipeline-template-dev") && note.text.contains(why), "{}", note.text);
+        // It counts as acted on, and is said once.
+        let after = completed(&asked, Some(&stored), view);
+        assert_eq!(after["spec"], stored["spec"]);
+        assert_eq!(told(&after, Some(&after), view), None);
+    }
+    assert_eq!(told(&asked, Some(&stored), &shipped()), None, "it has an effect");
+    assert_eq!(told(&stored, Some(&stored), &empty), None, "nobody asks");
+    assert_eq!(told(&asked, None, &empty), None, "a new build has no steps to be taken anew");
+    let custom = completed(&with(json!({"pipeline": {"steps": custom_steps()}})), None, &shipped());
+    let asked = annotated(custom.clone(), keys::ANNOTATION_REFRESH_TEMPLATE, "1");
+    assert_eq!(told(&asked, Some(&custom), &empty), None, "the user's own");
+}
+
 /// G4: the global parameters of a tenant's template are read when the build starts, so the template is pinned as its
 /// steps are; the operator's own is trusted as it is.
 #[test]

@@ -6,9 +6,9 @@ use super::kinds;
 use crate::domain::reason::Reason;
 use crate::pipelines::compose::{Surroundings, compose};
 use crate::pipelines::fixtures::{
-    OPERATOR, composed, entry, from_template, one_step, parameters, request, steps, task_spec, when,
+    OPERATOR, composed, entry, examined, from_template, one_step, parameters, request, steps, task_spec, when,
 };
-use crate::pipelines::request::SecretUse;
+use crate::pipelines::request::{Parameter, SecretUse};
 use crate::pipelines::settings::Settings;
 
 #[test]
@@ -400,6 +400,26 @@ fn mend_12_too_large_a_run_names_its_largest_parts() {
     build.parameters = parameters(&[("TEXT", &text(60)), ("MORE", &text(60))]);
     build.annotations.insert("acme.io/story".to_owned(), text(250));
     assert!(refused(&build, 240).starts_with("spec.annotations is the largest part ("));
+}
+
+/// A template and a TaskSpec of a tenant's are as long as they may be, and every step may name the same one: each of their parameters is looked for,
+/// and not all of them for each.
+#[test]
+fn many_parameters_of_many_steps_cost_no_more_than_their_number() {
+    const MANY: usize = 1_000;
+    let names: Vec<String> = (0..MANY).map(|number| format!("p{number}")).collect();
+    let all = |of: &dyn Fn(&String) -> String| names.iter().map(of).collect::<Vec<_>>().join(", ");
+    let declared = all(&|name| format!("{{name: {name}}}"));
+    let read = all(&|name| format!("'$(params.{name})'"));
+    let text = format!("params: [{declared}]\nsteps: [{{name: run, image: i, args: [{read}]}}]\n");
+    let entries: Vec<_> = (0..32).map(|number| json!({"name": format!("s{number}"), "configMap": "one"})).collect();
+    let globals: Vec<_> = names.iter().map(|name| json!({"name": name, "value": "{{.revision}}$$"})).collect();
+    let template = json!({"name": "t", "steps": entries, "globalParameters": globals, "requiredParameters": names});
+    let mut build = from_template(request(Vec::new()), &template);
+    build.parameters = names.iter().map(|name| Parameter::new(format!("{name}x"), "$$")).collect();
+    let found = examined(&build, &steps(&[("one", &text)]));
+    assert_eq!((found.faults, found.content), (Vec::new(), Vec::new()));
+    assert!(found.notes.iter().all(|note| note.reason == Reason::ParameterUnused), "{:?}", found.notes);
 }
 
 /// No accepted field is dead: arguments that no task takes are said, and so is what takes their place.
