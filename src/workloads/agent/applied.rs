@@ -11,6 +11,8 @@ use crate::api::syntax;
 use crate::domain::reason::Reason;
 
 const POD: &str = "spec.podTemplateSpec.spec";
+/// What no init container has that ends.
+const OF_RUNNING: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
 
 pub(super) fn check(object: &Value, findings: &mut Findings) {
     let pod = pod(object);
@@ -24,6 +26,11 @@ pub(super) fn check(object: &Value, findings: &mut Findings) {
         let sentence = "limits how long a Pod may run, which a Deployment cannot";
         findings.fault(Fault::invalid(format!("{POD}.activeDeadlineSeconds"), sentence, "remove it, or use a Job"));
     }
+    if !list(pod, "/ephemeralContainers").is_empty() {
+        let sentence = "holds containers that are added to a Pod while it runs, and no template has any";
+        let remedy = "remove it; kubectl debug adds one to a Pod";
+        findings.fault(Fault::invalid(format!("{POD}.ephemeralContainers"), sentence, remedy));
+    }
     once(pod, "volumes", (POD, "name"), findings);
     for kind in ["containers", "initContainers"] {
         for (index, container) in list(pod, &format!("/{kind}")).iter().enumerate() {
@@ -31,7 +38,23 @@ pub(super) fn check(object: &Value, findings: &mut Findings) {
             once(container, "env", (&at, "name"), findings);
             once(container, "volumeMounts", (&at, "mountPath"), findings);
             ports(container, &at, findings);
+            if kind == "initContainers" {
+                initial(container, &at, findings);
+            }
         }
+    }
+}
+
+/// An init container ends before the others begin, unless it is a sidecar.
+fn initial(container: &Value, at: &str, findings: &mut Findings) {
+    if text(container, "restartPolicy") == "Always" {
+        return;
+    }
+    let says = |member: &&str| container.get(*member).is_some_and(|value| !value.is_null());
+    for member in OF_RUNNING.into_iter().filter(says) {
+        let sentence = "is for containers that keep running, and an init container ends before the others begin";
+        let remedy = "remove it, or write restartPolicy: Always if it is a sidecar";
+        findings.fault(Fault::invalid(format!("{at}.{member}"), sentence, remedy));
     }
 }
 

@@ -184,6 +184,12 @@ fn what_no_deployment_can_be_made_of_is_refused_at_once() {
     let port =
         |number: u16, name: &str, protocol: &str| json!({"containerPort": number, "name": name, "protocol": protocol});
     let twice = json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]);
+    let initial = |members: Value| {
+        let mut one = json!({"name": "i", "image": "i"});
+        json_patch::merge(&mut one, &members);
+        pod(json!({"initContainers": [one]}))
+    };
+    let (probe, hook) = (json!({"tcpSocket": {"port": 80}}), json!({"preStop": {"exec": {"command": ["x"]}}}));
     for (members, path) in [
         (container(json!({"name": "agent", "env": twice})), "containers[0].env[1].name occurs twice"),
         (
@@ -214,6 +220,11 @@ fn what_no_deployment_can_be_made_of_is_refused_at_once() {
         ),
         (pod(json!({"restartPolicy": "Never"})), "restartPolicy is not Always"),
         (pod(json!({"activeDeadlineSeconds": 5})), "activeDeadlineSeconds limits"),
+        (pod(json!({"ephemeralContainers": [{"name": "e", "image": "e"}]})), "ephemeralContainers holds"),
+        (initial(json!({"lifecycle": hook})), "initContainers[0].lifecycle is for containers that keep running"),
+        (initial(json!({"livenessProbe": probe})), "initContainers[0].livenessProbe is for"),
+        (initial(json!({"readinessProbe": probe, "restartPolicy": null})), "initContainers[0].readinessProbe is for"),
+        (initial(json!({"startupProbe": probe})), "initContainers[0].startupProbe is for"),
     ] {
         let told = told(members);
         assert!(told.starts_with("spec.podTemplateSpec.spec.") && told.contains(path), "{path}: {told}");
@@ -223,6 +234,10 @@ fn what_no_deployment_can_be_made_of_is_refused_at_once() {
         "env": [{"name": "A"}, {"name": "a"}]}));
     assert_eq!(told(fine), "");
     assert_eq!(told(pod(json!({"restartPolicy": "Always", "activeDeadlineSeconds": null}))), "");
+    let sidecar = json!({"restartPolicy": "Always", "lifecycle": hook, "startupProbe": probe, "readinessProbe": probe});
+    assert_eq!(told(initial(sidecar)), "");
+    assert_eq!(told(initial(json!({"livenessProbe": null}))), "");
+    assert_eq!(told(pod(json!({"ephemeralContainers": []}))), "");
 }
 
 /// A Service leads to the whole Pod: a port of any container that runs beside the agent answers, in its own protocol.

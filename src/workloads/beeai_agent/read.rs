@@ -103,9 +103,10 @@ fn pod(object: &Value) -> Value {
 /// port, because frameworks of this family choose one by chance otherwise.
 fn variables(object: &Value) -> Vec<Value> {
     let env = env(object);
-    let counts = |(index, entry): &(usize, &Value)| env[index + 1..].iter().all(|later| name(later) != name(entry));
+    let last: BTreeMap<&str, usize> = env.iter().enumerate().map(|(index, entry)| (name(entry), index)).collect();
+    let counts = |(index, entry): &(usize, &Value)| last.get(name(entry)) == Some(index);
     let mut variables: Vec<_> = env.iter().enumerate().filter(counts).map(|(_, entry)| entry.clone()).collect();
-    if !env.iter().any(|entry| name(entry) == keys::ENV_PORT) {
+    if !last.contains_key(keys::ENV_PORT) {
         variables.push(json!({"name": keys::ENV_PORT, "value": PORT.to_string()}));
     }
     variables

@@ -194,6 +194,39 @@ fn an_environment_that_is_null_or_says_a_name_twice_works() {
     assert_eq!(container(&made)["env"][1]["value"], "3");
 }
 
+/// What this thread has worked so far. Time that the machine gave to others is not in it.
+fn worked() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// A review, every reconcile and every command make it anew.
+#[test]
+fn a_long_environment_costs_as_much_as_there_is_of_it() {
+    let mut spent = Vec::new();
+    for count in [1_000_usize, 8_000] {
+        let entry = |number: usize| json!({"name": format!("V{}", number % (count - 1)), "value": number.to_string()});
+        let object = agent(json!({"env": (0..count).map(entry).collect::<Vec<Value>>()}));
+        // The best of five: caches are shared with whatever else runs.
+        let best = (0..5).map(|_| {
+            let begun = worked();
+            // As many entries in all, since the system counts in steps of milliseconds.
+            let requests: Vec<_> = (0..32_000 / count).map(|_| workload(&object, keys::GROUP_BEEAI)).collect();
+            let took = worked() - begun;
+            let request = requests.first().unwrap();
+            let env = request.pod_template["spec"]["containers"][0]["env"].as_array().unwrap();
+            assert_eq!(env.len(), count, "one that is there twice counts once, and the port is added");
+            assert_eq!((&env[0]["name"], &env[count - 2]["name"]), (&json!("V1"), &json!("V0")));
+            took
+        });
+        spent.push(best.min().unwrap().max(1));
+    }
+    assert!(
+        spent[1] < spent[0] * 3,
+        "as many entries in lists that are eight times as long, quadratic would be eight: {spent:?}"
+    );
+}
+
 #[test]
 fn labels_reach_deployment_and_pods_and_never_the_selector() {
     let mut object = sample();

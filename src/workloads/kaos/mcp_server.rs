@@ -16,6 +16,8 @@ use crate::api::kaos_tools::shape::{McpServer, Runtime};
 
 /// Installs the first argument; runs the second as a program or, where that fails, the third as a module.
 const INSTALL: &str = r#"pip install --no-cache-dir -- "$1" && { "$2" || exec python -m "$3"; }"#;
+/// The same with what follows as arguments of the program.
+const INSTALL_WITH_ARGS: &str = r#"pip install --no-cache-dir -- "$1" && { program=$2 module=$3; shift 3; "$program" "$@" || exec python -m "$module" "$@"; }"#;
 
 /// The request of an MCPServer; `old_text`: its tools are text in a spelling of before there were runtimes.
 ///
@@ -57,7 +59,7 @@ pub fn compose(
         Runtime::Package(package) => {
             let image = settings.image_python.as_ref().or(server.container.image.as_ref());
             container.insert("image".to_owned(), json!(image.ok_or(ComposeFault::NoImage("images.kaosPython"))?));
-            container.insert("command".to_owned(), install(package));
+            container.insert("command".to_owned(), install(package, has_args(server)));
         }
     }
     all.users();
@@ -98,9 +100,18 @@ fn start(container: &mut Map<String, Value>, runtime: &registry::Runtime) {
     }
 }
 
+/// Whether the container is given arguments: they follow those of the command.
+fn has_args(server: &McpServer) -> bool {
+    let containers = server.pod_spec.as_ref().and_then(|pod| pod.get("containers")?.as_array()).into_iter().flatten();
+    let mut own = containers.filter(|container| container["name"] == Role::McpServer.container());
+    let is_said = |args: Option<&Value>| args.and_then(Value::as_array).is_some_and(|args| !args.is_empty());
+    server.container.args.as_ref().is_some_and(|args| !args.is_empty()) || own.any(|own| is_said(own.get("args")))
+}
+
 /// The command that installs a package and runs it; a version or an extra is no part of the program's name. A dot leads into a module, and stays.
-fn install(package: &str) -> Value {
+fn install(package: &str, has_args: bool) -> Value {
     let name: String =
         package.chars().take_while(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(*letter)).collect();
-    json!(["/bin/sh", "-c", INSTALL, "install-and-run", package, name, name.replace('-', "_")])
+    let script = if has_args { INSTALL_WITH_ARGS } else { INSTALL };
+    json!(["/bin/sh", "-c", script, "install-and-run", package, name, name.replace('-', "_")])
 }

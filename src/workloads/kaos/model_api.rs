@@ -14,7 +14,8 @@ use super::names::{CONFIG_FILE, PORT, PORT_OLLAMA, Role, config_map};
 use super::rules::patched;
 use super::settings::Settings;
 use super::variables::{Variables, telemetry_of};
-use crate::api::kaos_tools::shape::{ApiKey, Configuration, KeyRef, Mode, ModelApi, Proxy};
+use crate::api::kaos_tools::read;
+use crate::api::kaos_tools::shape::{ApiKey, Configuration, KeyRef, Mode, ModelApi, Proxy, Raw};
 use crate::api::yaml::{self, Content, Node};
 
 const VOLUME_CONFIG: &str = "litellm-config";
@@ -24,6 +25,10 @@ const MASTER_KEY: &str = "LITELLM_MASTER_KEY";
 const MERGE: &str = "<<";
 const VOLUME_DATA: &str = "ollama-data";
 const DATA: &str = "/root/.ollama";
+/// The init container that pulls a model.
+const PULL: &str = "pull-model";
+/// The server that it pulls through.
+const PULL_SERVER: &str = "pull-server";
 
 /// The request of a ModelAPI.
 ///
@@ -46,10 +51,35 @@ pub fn compose(identity: &Identity, api: &ModelApi, settings: &Settings) -> Resu
 #[must_use]
 pub fn configuration(proxy: &Proxy, telemetry: bool) -> Option<String> {
     match &proxy.configuration {
-        Some(Configuration::Text(text)) => Some(text.clone()),
+        Some(Configuration::Text(text)) => {
+            let traced = telemetry.then(|| unsaid(proxy, text)).flatten();
+            Some(traced.map_or_else(|| text.clone(), |traced| traced.text()))
+        }
         Some(Configuration::Secret(_)) => None,
         None => Some(litellm::of(proxy, telemetry).text()),
     }
+}
+
+/// The configuration of a proxy of which no model is said, with traces, where `text` is what its reader made of that: what somebody wrote themselves
+/// is taken as it is, and this one nobody wrote.
+fn unsaid(proxy: &Proxy, text: &str) -> Option<litellm::Configuration> {
+    if !matches!(&proxy.models[..], [all] if all == "*") {
+        return None;
+    }
+    let document = yaml::parse(text).ok()?.to_json();
+    let asked = document.pointer("/model_list/0/litellm_params")?;
+    let of = |name: &str| asked.get(name).and_then(Value::as_str).map(str::to_owned);
+    let (model, api_base) = (of("model")?, of("api_base"));
+    let mut said = json!({"metadata": {"name": "any"}, "spec": {"mode": "Proxy", "proxyConfig": {}}});
+    if let Some(address) = &api_base {
+        said["spec"]["proxyConfig"]["apiBase"] = json!(address);
+    }
+    let again = read::model_api(&said).value.proxy?;
+    if again.configuration != proxy.configuration {
+        return None;
+    }
+    let all = litellm::Model { model, api_base, ..litellm::Model::listed("*", None, (false, false)) };
+    Some(litellm::Configuration { models: vec![all], fallbacks: Vec::new(), telemetry: true })
 }
 
 /// Whether every Pod that reaches the proxy may spend the provider's key: it has no master key. `None` where nobody can tell, because the
@@ -204,14 +234,14 @@ fn composed_hosted(
             "env": env, "volumeMounts": mounts,
         })
     };
-    let mut server = init("pull-server", json!(["serve"]));
+    let mut server = init(PULL_SERVER, json!(["serve"]));
     server["restartPolicy"] = json!("Always");
     server["startupProbe"] = probe(
         ("exec", json!({"command": ["ollama", "list"]})),
         &[("periodSeconds", 1), ("timeoutSeconds", 5), ("failureThreshold", 300)],
     );
     let pod = Map::from_iter([
-        ("initContainers".to_owned(), json!([server, init("pull-model", pulled(model))])),
+        ("initContainers".to_owned(), json!([server, init(PULL, pulled(model))])),
         ("volumes".to_owned(), json!([{"name": VOLUME_DATA, "emptyDir": {}}])),
     ]);
     let mut container = Map::new();
@@ -227,12 +257,47 @@ fn composed_hosted(
         config: None,
         port_variable: None,
     };
-    composed(identity, (&api.container, api.pod_spec.as_ref()), container, settings)
+    let pod_spec = api.pod_spec.as_ref().map(for_both);
+    composed(identity, (&api.container, pod_spec.as_ref()), container, settings)
 }
 
-/// The arguments that pull a model, whatever it is called: what begins with a hyphen would be an option.
+/// The arguments that pull a model, whatever it is called: what begins with a hyphen would be an option, and the kubelet would expand `$(NAME)`.
 fn pulled(model: &str) -> Value {
-    if model.starts_with('-') { json!(["pull", "--", model]) } else { json!(["pull", model]) }
+    let word = model.replace('$', "$$");
+    if model.starts_with('-') { json!(["pull", "--", word]) } else { json!(["pull", word]) }
+}
+
+/// `podSpec`, in which what is said of the container that pulls holds for the server that it pulls through as well, unless that one is named itself:
+/// both were one container once. Command and resources stay its own, because it runs for as long as the Pod does.
+fn for_both(patch: &Raw) -> Raw {
+    let mut both = patch.clone();
+    share(&mut both.0);
+    both
+}
+
+fn share(pod: &mut Value) {
+    const SHARED: [&str; 6] = ["image", "imagePullPolicy", "env", "envFrom", "volumeMounts", "securityContext"];
+    // Where the order of a list is said, or items of it are replaced, nothing is added to it.
+    if directs(pod) {
+        return;
+    }
+    let Some(init) = pod.get_mut("initContainers").and_then(Value::as_array_mut) else { return };
+    let at = |name: &str| init.iter().position(|container| container["name"] == name);
+    let (Some(pull), None) = (at(PULL), at(PULL_SERVER)) else { return };
+    if init.iter().any(directs) {
+        return;
+    }
+    let of_pull = SHARED.into_iter().filter_map(|name| Some((name.to_owned(), init[pull].get(name)?.clone())));
+    let mut server: Map<String, Value> = of_pull.collect();
+    if !server.is_empty() {
+        server.insert("name".to_owned(), json!(PULL_SERVER));
+        init.insert(pull, Value::Object(server));
+    }
+}
+
+/// Whether a mapping holds a directive of the merge.
+fn directs(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| members.keys().any(|key| key.starts_with('$')))
 }
 
 fn probes(path: &str, port: u16) -> [(String, Value); 2] {

@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::Looked;
 use super::env::{self, Placed};
+use super::mcp_server::LONGEST_NAME as LONGEST_SERVER;
+use super::model_api::LONGEST_NAME as LONGEST_API;
 use super::place::{Found, Place};
 use super::shared::{self, FROM_ZERO};
 use super::spelling::Alias;
@@ -42,6 +44,10 @@ pub(super) fn look(object: &Value) -> Looked<Agent> {
     if model_api.is_empty() {
         found.required(&api.path, "name a ModelAPI of this namespace");
     }
+    let (servers, access) = (spec.at("mcpServers"), network.at("access"));
+    shared::refers(&api, ("ModelAPI", LONGEST_API), found);
+    shared::refers(&servers, ("MCPServer", LONGEST_SERVER), found);
+    shared::refers(&access, ("Agent", LONGEST_NAME), found);
     let memory = memory(&config.mapping("memory", found), found);
     let replicas = spec.at("replicas").integer(FROM_ZERO, found);
     if replicas.is_some_and(|pods| pods > 1) && memory.as_ref().is_none_or(|memory| memory.enabled) {
@@ -51,9 +57,9 @@ pub(super) fn look(object: &Value) -> Looked<Agent> {
     let value = Agent {
         model_api,
         model,
-        mcp_servers: spec.at("mcpServers").names("an MCPServer", found),
+        mcp_servers: servers.names("an MCPServer", found),
         expose: network.at("expose").boolean(found).unwrap_or(true),
-        access: network.at("access").names("an Agent", found),
+        access: access.names("an Agent", found),
         description: config.at("description").variable("AGENT_DESCRIPTION", found),
         instructions: config.at("instructions").variable("AGENT_INSTRUCTIONS", found),
         max_steps,

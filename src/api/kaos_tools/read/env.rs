@@ -14,6 +14,11 @@ const LARGEST_VARIABLE: usize = 128 * 1024;
 
 /// Whether a variable of that name can hold a text; it is a fault if not.
 pub(super) fn fits(name: &str, text: &str, path: &str, found: &mut Found) {
+    // The API server takes it, and no container with it starts.
+    if text.contains('\0') {
+        let sentence = format!("holds a NUL character and becomes variable {name}, which ends at one");
+        found.invalid(path, sentence, "take the character out");
+    }
     let size = name.len() + text.len() + 2;
     if size > LARGEST_VARIABLE {
         let sentence = format!(

@@ -11,7 +11,7 @@ use crate::api::kaos_tools::shape::{KeyRef, McpServer, Runtime, Variable};
 use crate::domain::reason::Reason;
 
 /// Service `mcpserver-<name>` has at most 63 characters.
-const LONGEST_NAME: usize = 53;
+pub(super) const LONGEST_NAME: usize = 53;
 /// The runtime that runs tools which are written as text.
 const PYTHON_STRING: &str = "python-string";
 /// Its variable.
@@ -63,7 +63,8 @@ impl Tools {
             |new: &Place<'_>, old: &Place<'_>, variable: Option<&str>, aliases: (Alias, Alias), found: &mut Found| {
                 let read = |place: &Place<'_>, found: &mut Found| match variable {
                     Some(variable) => place.variable(variable, found),
-                    None => place.text(found),
+                    // As a shell took it, in which it stood once.
+                    None => place.text(found).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
                 };
                 let (now, was) = (read(new, found), read(old, found));
                 let path = if now.is_some() { new } else { old }.path.clone();
@@ -81,14 +82,18 @@ impl Tools {
         if let Some((_, path)) = &secret {
             found.old(Alias::ToolsSecret, path);
         }
-        if let Some((package, path)) = &package
-            && package.starts_with('-')
-        {
-            found.invalid(
-                path,
-                "begins with -, so it is not the name of a package",
-                "name the package as pip install takes it",
-            );
+        if let Some((package, path)) = &package {
+            if package.starts_with('-') {
+                found.invalid(
+                    path,
+                    "begins with -, so it is not the name of a package",
+                    "name the package as pip install takes it",
+                );
+            } else if !is_named(package) {
+                let text = "does not begin with the name of a Python package, by which it is run once it is installed; name it first, \
+                            such as NAME @ ADDRESS";
+                found.note(Reason::FieldInvalid, path, text);
+            }
         }
         Self { text, secret, package }
     }
@@ -99,6 +104,14 @@ impl Tools {
         let secret = self.secret.iter().map(|(_, path)| path.as_str());
         text.chain(secret).chain(self.package.iter().map(|(_, path)| path.as_str())).collect()
     }
+}
+
+/// Whether a package begins with its name, and what follows is extras, a version, an address or a condition.
+fn is_named(package: &str) -> bool {
+    let is_inner = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let rest = package.trim_start_matches(is_inner).chars().next();
+    package.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && rest.is_none_or(|letter| letter.is_whitespace() || "[=<>!~@;(".contains(letter))
 }
 
 fn runtime(spec: &Place<'_>, tools: &Tools, env: &mut Vec<Placed>, found: &mut Found) -> (Runtime, Option<String>) {

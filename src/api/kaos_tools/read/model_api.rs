@@ -17,7 +17,7 @@ use crate::api::yaml::{self, Content};
 use crate::domain::reason::Reason;
 
 /// Service `modelapi-<name>` has at most 63 characters.
-const LONGEST_NAME: usize = 54;
+pub(super) const LONGEST_NAME: usize = 54;
 /// What every request was answered by where nothing was said.
 const OLDEST_DEFAULT: &str = "gpt-3.5-turbo";
 
@@ -68,7 +68,10 @@ pub(super) fn look(object: &Value) -> Looked<ModelApi> {
 
 fn unused(place: &Place<'_>, mode: &str, found: &mut Found) {
     if place.is_there() {
-        found.note(Reason::FieldUnused, &place.path, format!("has no effect while spec.mode is {mode}"));
+        // Environments of every spelling are joined, whatever the mode.
+        let has_env = place.at("env").is_there();
+        let but = if has_env { ", but for its env, which the container has all the same" } else { "" };
+        found.note(Reason::FieldUnused, &place.path, format!("has no effect while spec.mode is {mode}{but}"));
     }
 }
 
@@ -145,8 +148,17 @@ fn proxy(
         let remedy = "write models with that one item, or leave model out to offer any model";
         found.invalid(&old.path, sentence, remedy);
     }
-    let models = found.either((new, &list.path), (one.map(|one| vec![one]), &old.path), Alias::ProxyModel);
-    let models = models.unwrap_or_default();
+    let models = if configuration.is_some() && !has_models {
+        if one.is_some() {
+            let text =
+                "has no effect beside configYaml, which says what is offered; write models to have its names checked";
+            found.note(Reason::FieldUnused, &old.path, text);
+        }
+        Vec::new()
+    } else {
+        let one = one.map(|one| vec![one]);
+        found.either((new, &list.path), (one, &old.path), Alias::ProxyModel).unwrap_or_default()
+    };
     let mut proxy = Proxy { provider, api_base, api_key, models, configuration, ..Proxy::default() };
     if proxy.models.is_empty() && proxy.configuration.is_none() {
         unsaid(place, &mut proxy, active, found);

@@ -6,6 +6,8 @@ use super::env::Placed;
 use super::place::{Found, Place};
 use super::pod;
 use super::spelling::Alias;
+use crate::api::findings::shown;
+use crate::api::kaos_tools::MOST_ITEMS;
 use crate::api::kaos_tools::shape::{Container, KeyRef, Raw, Telemetry};
 use crate::domain::reason::Reason;
 
@@ -33,6 +35,26 @@ pub(super) fn spec<'v>(object: &'v Value, (prefix, most): (&str, usize), found: 
 fn is_name(name: &str, most: usize) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty() && name.len() <= most && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+/// Warns of names that no object of that kind can have, such as one with a namespace: what they name is never there. Nothing is wrong with the object
+/// for that, since peers that are not there are left out.
+pub(super) fn refers(place: &Place<'_>, (kind, most): (&str, usize), found: &mut Found) {
+    let one = |place: &Place<'_>, found: &mut Found| {
+        let named = place.value.and_then(Value::as_str).filter(|name| !name.is_empty());
+        let Some(name) = named.filter(|name| !is_name(name, most)) else { return };
+        let text = format!(
+            "names {}, which is the name of no {kind}: it is one of this namespace, by its metadata.name alone, of at most {most} of a-z, 0-9 and -",
+            shown(name)
+        );
+        found.note(Reason::FieldInvalid, &place.path, text);
+    };
+    match place.value {
+        Some(Value::Array(items)) => items.iter().take(MOST_ITEMS).enumerate().for_each(|(index, item)| {
+            one(&Place::new(Some(item), format!("{}[{index}]", place.path)), found);
+        }),
+        _ => one(place, found),
+    }
 }
 
 /// The container, with resources of an old spelling.

@@ -95,6 +95,38 @@ fn case_111_a_model_is_an_argument_whatever_it_holds() {
     assert_eq!(variable(&pod["containers"][0], "OLLAMA_HOST"), None);
     let option = super::pod(&built(&hosted("--insecure")));
     assert_eq!(option["initContainers"][1]["args"], json!(["pull", "--", "--insecure"]), "nor an option of it");
+    let expanded = super::pod(&built(&hosted("x$(HOME)")));
+    assert_eq!(expanded["initContainers"][1]["args"], json!(["pull", "x$$(HOME)"]), "nor a variable to the kubelet");
+}
+
+/// One container pulled before there was a server beside it: what people say of that holds for both, but for what is the server's own.
+#[test]
+fn what_pod_spec_says_of_the_pull_holds_for_the_server_that_it_pulls_through() {
+    let closed = json!({"allowPrivilegeEscalation": false});
+    let said = json!({
+        "name": "pull-model", "image": "mirror/ollama:1", "securityContext": closed, "resources": {"requests": {"cpu": 2}},
+        "env": [{"name": "HTTPS_PROXY", "value": "http://p:3128"}],
+        "volumeMounts": [{"name": "ca", "mountPath": "/etc/ssl/certs"}],
+    });
+    let init = |containers: Value| {
+        let mut api = hosted("x");
+        api.pod_spec = Some(Raw(json!({"initContainers": containers})));
+        pod(&built(&api))["initContainers"].clone()
+    };
+    let made = init(json!([{"name": "before", "image": "b"}, said]));
+    let names: Vec<_> = made.as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, ["before", "pull-server", "pull-model"]);
+    for (at, words) in [(1, json!(["serve"])), (2, json!(["pull", "x"]))] {
+        let one = &made[at];
+        assert_eq!((&one["args"], &one["image"], &one["securityContext"]), (&words, &said["image"], &closed));
+        assert_eq!(variable(one, "HTTPS_PROXY").as_deref(), Some("http://p:3128"));
+        assert_eq!(one["volumeMounts"].as_array().map(Vec::len), Some(2), "{one}");
+    }
+    assert_eq!((made[1].get("resources"), &made[1]["restartPolicy"]), (None, &json!("Always")));
+    let own = init(json!([{"name": "pull-server", "image": "own:1"}, said]));
+    assert_eq!((&own[0]["image"], own[0].get("securityContext")), (&json!("own:1"), None), "who names it means it");
+    let other = init(json!([{"name": "before", "image": "b"}]));
+    assert_eq!(other[1]["image"], "example/ollama:2");
 }
 
 #[test]
@@ -176,6 +208,33 @@ fn case_108_telemetry_of_a_proxy_and_none_of_a_hosted_model() {
     assert_eq!(found, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())));
     assert!(composed.config.unwrap().contains("success_callback"));
     assert!(!names(&main(&compose(&hosted("x"), &on))).iter().any(|name| name.starts_with("OTEL")));
+}
+
+/// Nobody wrote the configuration of a proxy of the old spellings that name no model, so it has the callbacks as well; a text of the user's stays.
+#[test]
+fn case_108_a_proxy_that_names_no_model_sends_traces_too() {
+    let on = Settings { telemetry: Telemetry { enabled: true, endpoint: Some("http://g".to_owned()) }, ..settings() };
+    let read = |spec: Value| {
+        let object = json!({"metadata": {"name": "m"}, "spec": {"mode": "Proxy", "proxyConfig": spec}});
+        let looked = crate::api::kaos_tools::read::model_api(&object);
+        assert_eq!(looked.faults.len(), 0, "{object}");
+        looked.value
+    };
+    let config = |api: &ModelApi, settings: &Settings| {
+        yaml::parse(compose(api, settings).config.as_ref().unwrap()).unwrap().to_json()
+    };
+    let callbacks = json!({"drop_params": true, "success_callback": ["otel"], "failure_callback": ["otel"]});
+    for said in [json!({"apiBase": "http://b: \"x\""}), json!({}), json!({"env": [{"name": "K", "value": "v"}]})] {
+        let api = read(said);
+        let (without, with) = (config(&api, &settings()), config(&api, &on));
+        assert_eq!(without["litellm_settings"], json!({"drop_params": true}));
+        assert_eq!((&with["model_list"], &with["litellm_settings"]), (&without["model_list"], &callbacks));
+        assert_eq!(without["model_list"].as_array().map(Vec::len), Some(1));
+    }
+    for text in ["model_list: []\n", "model_list: [{model_name: '*', litellm_params: {model: '*'}}]\n", "x: 1"] {
+        let api = read(json!({"models": ["*"], "configYaml": {"fromString": text}}));
+        assert_eq!(compose(&api, &on).config.as_deref(), Some(text), "verbatim");
+    }
 }
 
 #[test]

@@ -164,3 +164,22 @@ fn case_18_a_package_is_an_argument_of_a_fixed_script() {
     let fault = compose(&server(Runtime::Package("p".to_owned())), &none).unwrap_err();
     assert_eq!(fault, ComposeFault::NoImage("images.kaosPython"));
 }
+
+/// Without them the script is what it was, so that nothing is made anew; with them they are the program's, and not the shell's.
+#[test]
+fn arguments_of_the_container_are_those_of_the_package() {
+    let made_with = |container: Container, pod_spec: Option<Raw>| {
+        let package = McpServer { container, pod_spec, ..server(Runtime::Package("p".to_owned())) };
+        let made = main(&built(&package));
+        (made["command"][2].as_str().unwrap().contains("\"$@\""), made["args"].clone())
+    };
+    let args = json!(["--port", "8000"]);
+    let said = Container { args: Some(strings(&["--port", "8000"])), ..Container::default() };
+    assert_eq!(made_with(said, None), (true, args.clone()));
+    let patch = json!({"containers": [{"name": "mcp-server", "args": args}]});
+    assert_eq!(made_with(Container::default(), Some(Raw(patch))), (true, args));
+    let beside = json!({"containers": [{"name": "beside", "image": "b", "args": ["x"]}]});
+    assert_eq!(made_with(Container::default(), Some(Raw(beside))), (false, Value::Null));
+    let none = Container { args: Some(Vec::new()), ..Container::default() };
+    assert!(!made_with(none, None).0);
+}

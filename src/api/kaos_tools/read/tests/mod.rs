@@ -224,6 +224,64 @@ fn cases_93_to_99_the_proxy_of_every_spelling() {
     assert_eq!((&mixed.models[..], mixed.configuration, mixed.api_base.is_some()), (&["*".to_owned()][..], None, true));
 }
 
+/// The version that had both took the configuration as it is, whatever the one model was.
+#[test]
+fn one_model_beside_a_configuration_has_no_part_in_it() {
+    let yaml = "model_list:\n- model_name: z\n";
+    for written in [json!({"fromString": yaml}), json!(yaml)] {
+        let looked = sound(proxy(json!({"model": "gpt-4o", "apiBase": "http://b", "configYaml": written})));
+        let own = looked.value.proxy.as_ref().unwrap();
+        assert_eq!(read::strangers(own), Vec::<String>::new(), "{written}");
+        assert!(own.models.is_empty() && looked.value.offered().is_empty(), "nothing is compared with it");
+        let told = looked.notes.iter().find(|note| note.path == "spec.proxyConfig.model").unwrap();
+        assert_eq!(told.reason, Reason::FieldUnused);
+    }
+}
+
+#[test]
+fn an_environment_of_the_other_mode_is_the_containers_and_is_said_to_be() {
+    let env = json!([{"name": "K", "value": "v"}]);
+    let both = json!({"mode": "Hosted", "hostedConfig": {"model": "x"}, "proxyConfig": {"models": ["a"], "env": env}});
+    let looked = sound(model_api(both));
+    assert_eq!(names(&looked.value.container.env), ["K"]);
+    let told = looked.notes.iter().find(|note| note.path == "spec.proxyConfig").unwrap();
+    assert!(told.text.contains("but for its env"), "{told}");
+}
+
+/// A name with a namespace names nothing, and neither does one that no object of that kind can have.
+#[test]
+fn names_that_no_object_has_are_told_and_nothing_is_wrong_for_them() {
+    let looked = sound(agent(json!({
+        "modelAPI": "models/llm", "mcpServers": ["stock", "My_Tool", "a".repeat(54)],
+        "agentNetwork": {"access": ["other/clerk", "clerk"]},
+    })));
+    let told: Vec<_> = looked.notes.iter().map(|note| (note.reason, &*note.path)).collect();
+    let paths = ["spec.modelAPI", "spec.mcpServers[1]", "spec.mcpServers[2]", "spec.agentNetwork.access[0]"];
+    assert_eq!(told, paths.map(|path| (Reason::FieldInvalid, path)));
+    assert!(looked.notes[0].text.contains("\"models/llm\"") && looked.notes[0].text.contains("this namespace"));
+    assert_eq!(looked.value.access, ["other/clerk", "clerk"]);
+}
+
+/// What is installed is run by its name, so that has to stand first.
+#[test]
+fn a_package_begins_with_its_name() {
+    let looked = |package: &str| sound(mcp_server(json!({"config": {"tools": {"fromPackage": package}}})));
+    for (package, is_named) in [
+        ("p", true),
+        ("mcp.server-x[cli]==1.2", true),
+        ("p>=1", true),
+        ("p @ https://h/p.whl", true),
+        ("@scope/p", false),
+        ("mcp/time", false),
+        ("https://h/p.whl", false),
+        ("git+https://h/p.git", false),
+    ] {
+        let told = looked(package).notes.iter().any(|note| note.path == "spec.config.tools.fromPackage");
+        assert_eq!(told, !is_named, "{package}");
+    }
+    assert_eq!(looked(" p\n").value.runtime, Runtime::Package("p".to_owned()), "a text of a block ends with a line");
+}
+
 #[test]
 fn cases_47_48_and_100_which_models_are_offered() {
     for (offered, model, allowed) in [

@@ -58,6 +58,16 @@ fn agents_that_cannot_be_built() {
     }
 }
 
+/// The API server takes it, and the kubelet says of each Pod anew that it cannot start it.
+#[test]
+fn a_variable_with_a_nul_is_refused() {
+    let pod = json!({"containers": [{"name": "agent", "env": [{"name": "A", "value": "\u{0}"}]}]});
+    let of_agent = agent(json!({"config": {"instructions": "a\u{0}b"}, "podSpec": pod}));
+    assert_eq!(paths(&of_agent.faults), ["spec.config.instructions", "spec.podSpec.containers[0].env[0].value"]);
+    let of_tools = mcp_server(json!({"runtime": "python-string", "params": "\u{0}"}));
+    assert_eq!(paths(&of_tools.faults), ["spec.params"]);
+}
+
 #[test]
 fn case_126_timeouts_in_gateway_apis_own_form() {
     for (timeout, fits) in [
