@@ -2,17 +2,21 @@
 //!
 //! In: a kubeconfig (and context) or the in-cluster ServiceAccount. Out: a client configuration and a reading client.
 //! Promises: no client-side throttling (kube has none); every wait has an end (connect 5 s, write 10 s, no byte for
-//! 35 s); 429, 503 and 504 are tried again at most three times, after the server's `Retry-After` when it names one.
-//! The library's own default would wait up to 1,000 s within one call, which would outlive every deadline here.
+//! 35 s); 429, 503 and 504 are tried again at most three times, after the server's `Retry-After` when it names one, and
+//! never later than after 8 s. The library's own default would wait up to 1,000 s within one call, and its policy for as
+//! long as whoever answers names, which would outlive every deadline here.
 
 use std::time::Duration;
 
-use kube::client::ClientBuilder;
+use http::{Request, Response};
 use kube::client::retry::RetryPolicy;
+use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower::BoxError;
 use tower::buffer::BufferLayer;
-use tower::retry::RetryLayer;
+use tower::retry::{Policy, RetryLayer};
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -20,6 +24,10 @@ const CONNECT: Duration = Duration::from_secs(5);
 const WRITE: Duration = Duration::from_secs(10);
 /// Longest silence on a connection that owes us bytes. Watches are renewed more often than that.
 const SILENCE: Duration = Duration::from_secs(35);
+/// Longest pause before a request is sent again. A load balancer in maintenance asks for an hour, and the call that waits for it holds a worker
+/// of the controllers, or the version that readiness waits for. Three of them are shorter than a watch waits for a page, so that what is told is
+/// the server's refusal and not silence.
+const PAUSE: Duration = Duration::from_secs(8);
 /// Requests that may be on their way to the connection pool at once; more wait.
 const BUFFER: usize = 1024;
 
@@ -87,15 +95,76 @@ pub fn client(config: &Config) -> Result<Client, ClientError> {
     Ok(builder.with_layer(&BufferLayer::new(BUFFER)).with_layer(&RetryLayer::new(retries())).build())
 }
 
-/// Three more tries, 0.1 s to 2 s apart, or as far apart as the server asks for.
-pub(super) fn retries() -> RetryPolicy {
-    RetryPolicy::new(Duration::from_millis(100), Duration::from_secs(2), 3, true)
-        .expect("the shortest delay is below the longest")
+/// Three more tries, 0.1 s to 2 s apart, or as far apart as the server asks for, up to [`PAUSE`].
+pub(super) fn retries() -> Retries {
+    let policy = RetryPolicy::new(Duration::from_millis(100), Duration::from_secs(2), 3, true);
+    Retries(policy.expect("the shortest delay is below the longest"))
+}
+
+/// The library's policy, which waits for no longer than [`PAUSE`].
+#[derive(Clone)]
+pub(super) struct Retries(RetryPolicy);
+
+impl<R> Policy<Request<Body>, Response<R>, BoxError> for Retries {
+    type Future = Sleep;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<Body>,
+        answer: &mut Result<Response<R>, BoxError>,
+    ) -> Option<Self::Future> {
+        let pause = self.0.retry(request, answer)?;
+        let latest = Instant::now() + PAUSE;
+        Some(if pause.deadline() > latest { sleep_until(latest) } else { pause })
+    }
+
+    fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        Policy::<Request<Body>, Response<R>, BoxError>::clone_request(&mut self.0, request)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tower::Layer as _;
+
     use super::*;
+
+    /// How often one call asks a server that is in maintenance and names that time, and how long it takes.
+    async fn asked(named: Option<&'static str>) -> (usize, Duration) {
+        let count = Arc::<AtomicUsize>::default();
+        let counted = count.clone();
+        let server = tower::service_fn(move |_: Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let answer = Response::builder().status(503);
+            let answer = named.into_iter().fold(answer, |answer, named| answer.header("Retry-After", named));
+            std::future::ready(Ok::<_, BoxError>(answer.body(Body::empty()).unwrap()))
+        });
+        let client = Client::new(RetryLayer::new(retries()).layer(server), "default");
+        let begun = Instant::now();
+        client.apiserver_version().await.unwrap_err();
+        (count.load(Ordering::Relaxed), begun.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn d7_whoever_asks_for_time_gets_it_within_bounds() {
+        let s = Duration::from_secs;
+        for (named, least, most) in [
+            (None, s(0), s(6)),
+            (Some("0"), s(0), s(6)),
+            (Some("Fri, 31 Dec 2027 23:59:59 GMT"), s(0), s(6)),
+            (Some("3"), s(9), s(10)),
+            (Some("32"), s(24), s(25)),
+            (Some("3600"), s(24), s(25)),
+            (Some("31536000"), s(24), s(25)),
+        ] {
+            let (count, took) = asked(named).await;
+            assert_eq!(count, 4, "{named:?}");
+            assert!(took >= least && took <= most, "{named:?}: {took:?}");
+        }
+    }
 
     #[tokio::test]
     async fn a_context_that_does_not_exist_is_named() {

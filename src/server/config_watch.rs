@@ -13,6 +13,7 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 
 use crate::config::gates::Gates;
@@ -230,12 +231,14 @@ impl<T> Followed<T> {
 
 async fn content(path: Option<&Path>) -> Content {
     let Some(path) = path else { return Ok(None) };
+    // What a file says of its length is not what is read of it: it may grow meanwhile, and one without an end says that it is empty.
     let read = async {
-        let length = tokio::fs::metadata(path).await?.len();
-        if length > LARGEST {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{length} bytes, more than {LARGEST}")));
+        let (file, mut bytes) = (tokio::fs::File::open(path).await?, Vec::new());
+        file.take(LARGEST + 1).read_to_end(&mut bytes).await?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {LARGEST} bytes")));
         }
-        tokio::fs::read_to_string(path).await
+        String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
     };
     match read.await {
         Ok(text) => Ok(Some(text)),
@@ -326,6 +329,22 @@ mod tests {
         watch.look().await;
         assert!(settings.borrow_and_update().platform.require_namespace_label());
         assert_eq!(metrics.stale.get(), 0);
+    }
+
+    /// Whatever length a file says that it has: one without an end, as a link to the wrong place gives it, has none.
+    #[tokio::test]
+    async fn a_file_is_read_up_to_its_bound_and_a_larger_one_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.yaml");
+        let most = usize::try_from(LARGEST).unwrap();
+        for (bytes, is_read) in [(0, true), (most, true), (most + 1, false)] {
+            std::fs::write(&path, vec![b' '; bytes]).unwrap();
+            let read = content(Some(&path)).await;
+            assert_eq!(read.as_ref().ok().map(|text| text.as_ref().map(String::len)), is_read.then_some(Some(bytes)));
+            assert!(is_read || read.unwrap_err().text.contains("1048576 bytes"));
+        }
+        let endless = content(Some(Path::new("/dev/zero"))).await.unwrap_err();
+        assert_eq!(endless.kind, io::ErrorKind::FileTooLarge);
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use kube::core::Request;
 use kube::core::params::GetParams;
 use serde::Deserialize;
 
+use super::versions::unanswered;
 use crate::adapters::card::SignedCards;
 use crate::controllers::agent_card::Read;
 use crate::controllers::scaffold::lane::{AskError, AskFault};
@@ -61,7 +62,7 @@ async fn text(client: &Client, read: &Read) -> Result<String, AskError> {
             return Err(failed(AskFault::Refused, Reason::NotPermitted, &format!("ConfigMap {name} may not be read")));
         }
         // What is gone, the watch tells.
-        Ok(Err(error)) => return Err(open(format!("ConfigMap {name}: {error}"))),
+        Ok(Err(error)) => return Err(open(unanswered(&format!("ConfigMap {name}"), &error))),
     };
     if found.metadata.uid.as_deref() != Some(&*read.uid) {
         return Err(open(format!("ConfigMap {name} was deleted and made anew in the meantime")));

@@ -8,6 +8,7 @@ use kube::Client;
 use kube::core::params::GetParams;
 use kube::core::{ObjectMeta, PartialObjectMeta, Request};
 
+use crate::api::refusal;
 use crate::controllers::kaos_references::question::{ABSENT, VersionOf};
 use crate::controllers::scaffold::lane::{Adapter, AskError, AskFault, Attempt};
 use crate::domain::printable::printable;
@@ -40,7 +41,33 @@ impl Adapter<VersionOf> for Versions {
             Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
                 Err(failed(AskFault::Refused, Reason::NotPermitted, format!("{title} may not be read")))
             }
-            Ok(Err(error)) => Err(open(format!("{title}: {error}"))),
+            Ok(Err(error)) => Err(open(unanswered(&title, &error))),
+        }
+    }
+}
+
+/// What a status may say of a question that the API server did not answer: the client library's own words for a refusal are half a page of its
+/// source, and those for an answer that cannot be read repeat it.
+pub(super) fn unanswered(title: &str, error: &kube::Error) -> String {
+    format!("{title}: {}", refusal::of_error(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn what_the_api_server_refuses_is_told_by_its_code_and_reason() {
+        let api = |code, reason: &str| kube::Error::Api(Status::failure("canary", reason).with_code(code).boxed());
+        let unread = serde_json::from_str::<u8>("\"canary\"").unwrap_err();
+        for (error, words) in [
+            (api(503, "ServiceUnavailable"), "Secret s: 503 ServiceUnavailable"),
+            (api(502, "Failed to parse error data"), "Secret s: 502"),
+            (kube::Error::SerdeError(unread), "Secret s: an answer that cannot be read (Data error, line 1, column 8)"),
+        ] {
+            assert_eq!(unanswered("Secret s", &error), words);
         }
     }
 }

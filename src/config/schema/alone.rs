@@ -66,6 +66,13 @@ mod tests {
         }
     }
 
+    /// The sentence stands beside each of these warnings: keys of this table were never an earlier operator's.
+    #[test]
+    fn the_sentence_of_the_reason_holds_for_these_keys_as_well() {
+        let sentence = Reason::KeyWithoutEffect.sentence();
+        assert!(!sentence.contains("earlier") && sentence.contains("says more about"), "{sentence}");
+    }
+
     #[test]
     fn every_key_of_the_table_is_one() {
         for (path, _, beside) in BESIDE {

@@ -556,7 +556,8 @@ pub const KEYS: &[Key] = &[
         "cards.minimumPeriodSeconds",
         cards.least_period,
         cards::least_period,
-        "the shortest time between two readings of the card of one agent, whatever its AgentCard asks for, 5 to 86400; 5 when unset"
+        "the shortest time between two readings of the card of one agent, whatever its AgentCard asks for, 5 to 86400, and never more than 300 where \
+         cards.trustBundle or cards.proof is set, since a verdict counts no longer; 5 when unset"
     ),
     process!(
         "cards.proactiveRestart",

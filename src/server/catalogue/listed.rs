@@ -2,8 +2,10 @@
 //!
 //! In: the object as the API server has it. Out: its line in the catalogue and the card to be answered, both written ahead, or nothing. Promises: what
 //! counts as verified is what counts for the labels on Pods and for NetworkPolicies, by the same function; a card whose words no signature covers is
-//! answered only where the agent has proved over TLS who it is; a line is bounded, however long the texts of a card are.
+//! answered only where the agent has proved over TLS who it is; a line is bounded, however long the texts of a card are; whether a card has a skill
+//! costs a few comparisons, however many it has.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -27,6 +29,20 @@ pub(super) const A2A: &str = "application/a2a-agent-card+json";
 /// The media type of other cards.
 pub(super) const JSON: &str = "application/json";
 
+/// Skills that are looked for, read once for all cards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wanted(Box<[String]>);
+
+impl Wanted {
+    /// Each of these.
+    pub(super) fn each_of(skills: &[String]) -> Self {
+        let mut wanted: Vec<_> = skills.iter().map(|skill| skill.to_lowercase()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        Self(wanted.into())
+    }
+}
+
 /// A verified card.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Listed {
@@ -34,7 +50,7 @@ pub(super) struct Listed {
     pub(super) workload: Box<str>,
     /// Its line in the catalogue, in JSON.
     pub(super) line: Box<str>,
-    /// Ids and tags of its skills, in small letters.
+    /// Ids and tags of its skills, in small letters, in order.
     words: Box<[Box<str>]>,
     /// What the answer with the card is tagged by.
     pub(super) id: Box<str>,
@@ -95,20 +111,21 @@ impl Listed {
             let tags = skill.get("tags").and_then(Value::as_array).into_iter().flatten();
             skill.get("id").into_iter().chain(tags).filter_map(Value::as_str)
         });
+        let mut words: Vec<Box<str>> = bounded(words, WORDS, str::to_lowercase).into_iter().map(Into::into).collect();
+        words.sort_unstable();
         Some(Self {
             workload: workload.into(),
             line: Value::Object(line).to_string().into(),
-            words: bounded(words, WORDS, str::to_lowercase).into_iter().map(Into::into).collect(),
+            words: words.into(),
             id: id.into(),
             media,
             card: card.to_string().into_bytes().into(),
         })
     }
 
-    /// Whether the agent says that it has that skill, by its id or one of its tags.
-    pub(super) fn has(&self, skill: &str) -> bool {
-        let wanted = skill.to_lowercase();
-        self.words.iter().any(|word| **word == *wanted)
+    /// Whether the agent says that it has each of these skills, by an id or a tag.
+    pub(super) fn has(&self, wanted: &Wanted) -> bool {
+        wanted.0.iter().all(|skill| self.words.binary_search_by(|word| (**word).cmp(skill.as_str())).is_ok())
     }
 
     /// Bytes that it takes.
@@ -138,12 +155,13 @@ fn bounded<'t>(
     write: impl Fn(&str) -> String,
 ) -> Vec<String> {
     let (mut found, mut held): (Vec<String>, _) = (Vec::new(), 0);
+    let mut known = HashSet::new();
     for text in texts.filter(|text| text.len() <= SHORT) {
         let text = write(text);
         if found.len() >= count || held + text.len() > bytes {
             break;
         }
-        if !text.is_empty() && !found.contains(&text) {
+        if !text.is_empty() && known.insert(text.clone()) {
             held += text.len();
             found.push(text);
         }

@@ -19,7 +19,7 @@ mod caller;
 mod judged;
 mod listed;
 pub mod metrics;
-mod rate;
+pub(super) mod rate;
 mod routes;
 mod shelf;
 #[cfg(test)]

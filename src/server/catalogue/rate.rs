@@ -8,15 +8,15 @@ use std::hash::Hash;
 use std::time::Duration;
 
 /// Callers that are known at once.
-pub(super) const CALLERS: usize = 4096;
+pub(in crate::server) const CALLERS: usize = 4096;
 
 /// What each may.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Rate {
+pub(in crate::server) struct Rate {
     /// At once.
-    pub(super) burst: f64,
+    pub(in crate::server) burst: f64,
     /// From then on.
-    pub(super) per_second: f64,
+    pub(in crate::server) per_second: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -27,18 +27,18 @@ struct Purse {
 
 /// The purses of all callers.
 #[derive(Debug)]
-pub(super) struct Rates<K> {
+pub(in crate::server) struct Rates<K> {
     rate: Rate,
     purses: HashMap<K, Purse>,
 }
 
 impl<K: Eq + Hash> Rates<K> {
-    pub(super) fn new(rate: Rate) -> Self {
+    pub(in crate::server) fn new(rate: Rate) -> Self {
         Self { rate, purses: HashMap::new() }
     }
 
     /// Whether `who` may ask `now`.
-    pub(super) fn may(&mut self, who: K, now: Duration) -> bool {
+    pub(in crate::server) fn may(&mut self, who: K, now: Duration) -> bool {
         let rate = self.rate;
         let filled = |purse: &Purse| {
             let since = now.saturating_sub(purse.at).as_secs_f64();

@@ -3,16 +3,17 @@
 //! In: cards, by namespace and name; a caller's namespace, what is known of namespaces, what is asked for. Out: pages of the catalogue, single cards.
 //! Promises: one namespace keeps no more than [`CARDS`] and [`BYTES`], and never more than is left for all others; a namespace with more AgentCards
 //! than the operator reads shows none, since some of them were not judged; whoever is in quarantine is shown to nobody; a caller learns of no namespace that is
-//! neither its own nor shared, not even that it is there.
+//! neither its own nor shared, not even that it is there; for one page at most [`LOOKED`] cards are looked through.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::listed::Listed;
+use super::listed::{Listed, Wanted};
 use crate::config::bounds::OBJECTS;
 use crate::config::snapshot::Snapshot;
+use crate::domain::quarantine::Quarantine;
 
 /// Verified cards that are kept of one namespace.
 pub(super) const CARDS: usize = 256;
@@ -24,6 +25,8 @@ pub(super) const BYTES_IN_ALL: usize = 24 * 1024 * 1024;
 pub(super) const LINES: (usize, usize) = (200, 100);
 /// Bytes of the lines of one page.
 pub(super) const PAGE: usize = 256 * 1024;
+/// Cards that are looked through for one page: the threads that do it answer reviews as well.
+pub(super) const LOOKED: usize = 2048;
 
 /// One AgentCard.
 #[derive(Debug)]
@@ -75,9 +78,9 @@ pub(super) struct Query {
 /// A part of the catalogue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page {
-    /// Its lines, in JSON, joined.
+    /// Its lines, in JSON, joined; none where none of the cards that were looked through has what is asked for.
     pub(super) lines: String,
-    /// The last card of the page, where more follow.
+    /// The last card that was looked through, where there are more.
     pub(super) last: Option<(Arc<str>, Arc<str>)>,
 }
 
@@ -144,7 +147,7 @@ impl Shelf {
     pub(super) fn card(&self, own: &str, snapshot: &Snapshot, (namespace, name): (&str, &str)) -> Option<Arc<Listed>> {
         let space = self.spaces.get(namespace).filter(|space| shows(space, (own, namespace), snapshot))?;
         match space.cards.get(name)? {
-            Slot::Listed(listed) if !is_held(snapshot, namespace, listed) => Some(listed.clone()),
+            Slot::Listed(listed) if !is_held(held(snapshot, namespace), listed) => Some(listed.clone()),
             _ => None,
         }
     }
@@ -153,8 +156,9 @@ impl Shelf {
     pub(super) fn page(&self, own: &str, snapshot: &Snapshot, query: &Query) -> Page {
         let limit = query.limit.unwrap_or(LINES.1).clamp(1, LINES.0);
         let after = query.after.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
+        let wanted = Wanted::each_of(&query.skills);
         let mut page = Page { lines: String::new(), last: None };
-        let (mut count, mut last) = (0, None);
+        let (mut count, mut looked, mut last) = (0, 0, None);
         let from = after.map_or(Bound::Unbounded, |(namespace, _)| Bound::Included(namespace));
         for (namespace, space) in self.spaces.range::<str, _>((from, Bound::Unbounded)) {
             if !shows(space, (own, namespace), snapshot) {
@@ -164,20 +168,27 @@ impl Shelf {
                 Some((first, name)) if first == &**namespace => Bound::Excluded(name),
                 _ => Bound::Unbounded,
             };
+            let held = held(snapshot, namespace);
             for (name, slot) in space.cards.range::<str, _>((behind, Bound::Unbounded)) {
+                // The name of one that is not shown is no place to go on from.
                 let Slot::Listed(listed) = slot else { continue };
-                if is_held(snapshot, namespace, listed) || !query.skills.iter().all(|skill| listed.has(skill)) {
+                if is_held(held, listed) {
                     continue;
                 }
-                if count == limit || (count > 0 && page.lines.len() + listed.line.len() > PAGE) {
-                    page.last = last;
+                let fits = listed.has(&wanted);
+                let is_full = count == limit || (count > 0 && page.lines.len() + listed.line.len() > PAGE);
+                if looked == LOOKED || (fits && is_full) {
+                    page.last = last.map(|(namespace, name): (&Arc<str>, &Arc<str>)| (namespace.clone(), name.clone()));
                     return page;
                 }
-                if count > 0 {
-                    page.lines.push(',');
+                if fits {
+                    if count > 0 {
+                        page.lines.push(',');
+                    }
+                    page.lines.push_str(&listed.line);
+                    count += 1;
                 }
-                page.lines.push_str(&listed.line);
-                (count, last) = (count + 1, Some((namespace.clone(), name.clone())));
+                (looked, last) = (looked + 1, Some((namespace, name)));
             }
         }
         page
@@ -190,7 +201,11 @@ fn shows(space: &Space, (own, namespace): (&str, &str), snapshot: &Snapshot) -> 
     (own == namespace || view.shared) && space.cards.len() <= OBJECTS
 }
 
-fn is_held(snapshot: &Snapshot, namespace: &str, listed: &Listed) -> bool {
-    let view = snapshot.namespace(namespace);
-    view.and_then(|view| view.quarantine.as_deref()).is_some_and(|held| held.holds(&listed.workload))
+/// Who of a namespace is in quarantine.
+fn held<'s>(snapshot: &'s Snapshot, namespace: &str) -> Option<&'s Quarantine> {
+    snapshot.namespace(namespace)?.quarantine.as_deref()
+}
+
+fn is_held(held: Option<&Quarantine>, listed: &Listed) -> bool {
+    held.is_some_and(|held| held.holds(&listed.workload))
 }

@@ -241,6 +241,11 @@ async fn live<C: Drains>(
                 pulse.retire();
                 connection.as_mut().go_away();
             }
+            () = pulse.told_to_move_on(), if !aged => {
+                aged = true;
+                pulse.retire();
+                connection.as_mut().go_away();
+            }
             changed = steps.changed() => match *steps.borrow_and_update() {
                 Step::Running if changed.is_ok() => {}
                 Step::Draining => pulse.retire(),

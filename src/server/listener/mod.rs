@@ -72,7 +72,8 @@ pub struct Limits {
     pub body_size: usize,
     /// Bytes a connection may send without asking for anything (HTTP/2 control frames).
     pub chatter: usize,
-    /// Requests of one connection that may be given up unanswered (HTTP/2 resets).
+    /// Requests of one connection that may be given up unanswered (HTTP/2 resets) until the client is asked to reconnect; with four times as many it is
+    /// cut off.
     pub abandoned: u32,
 }
 

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Why a connection was ended by us.
@@ -58,6 +59,7 @@ pub(super) struct Pulse {
     closing: AtomicBool,
     ending: Mutex<Option<Ending>>,
     waiting: AtomicWaker,
+    moves_on: Notify,
     untaken: Mutex<Answers>,
 }
 
@@ -125,6 +127,16 @@ impl Pulse {
     /// See [`Pulse::retire`].
     pub(super) fn retiring(&self) -> bool {
         self.retiring.load(Ordering::Relaxed)
+    }
+
+    /// The client is to be asked to go on with another connection.
+    pub(super) fn move_on(&self) {
+        self.moves_on.notify_one();
+    }
+
+    /// Returns once that was said.
+    pub(super) async fn told_to_move_on(&self) {
+        self.moves_on.notified().await;
     }
 
     /// From now on a quiet connection ends.

@@ -5,7 +5,8 @@
 //!
 //! * every byte is counted from the first: what a connection costs by being there, handshakes, heads, bodies, answers;
 //! * together they never take more than [`Bounds::memory`], one connection no more than half of it and, before its first valid
-//!   review, an eighth; what of bodies and answers lies above [`SMALL`] has half in all, so that large ones never displace small ones;
+//!   review, an eighth; what of bodies and answers lies above [`SMALL`] has half in all, so that large ones never displace small ones, and on one
+//!   connection less than that may hold: an API server sends the reviews of all its users over one;
 //! * connections that never carried a valid review (unproven) have half of the memory in all, three quarters with those that are
 //!   ending; when they come near it, the heaviest connection of the address that holds most of it ends;
 //! * above half of the connections, the oldest unproven one of the address that has most of them ends, unless no more than
@@ -45,6 +46,11 @@ impl Bounds {
 
     fn of_large(self) -> usize {
         self.memory / 2
+    }
+
+    /// A sixteenth of all is left for small ones.
+    fn of_large_of_one(self) -> usize {
+        self.memory / 16 * 7
     }
 
     fn of_unproven(self) -> usize {
@@ -91,6 +97,8 @@ struct Unproven {
 struct Entry {
     origin: Origin,
     held: usize,
+    /// Of that, what lies above [`SMALL`].
+    large: usize,
     proven: bool,
     told: bool,
     end: Arc<Notify>,
@@ -123,7 +131,9 @@ impl State {
         let moved = |sum: &mut usize| *sum = (*sum + to).saturating_sub(from);
         moved(&mut self.held);
         moved(&mut entry.held);
-        self.large = (self.large + to.saturating_sub(SMALL)).saturating_sub(from.saturating_sub(SMALL));
+        for large in [&mut self.large, &mut entry.large] {
+            *large = (*large + to.saturating_sub(SMALL)).saturating_sub(from.saturating_sub(SMALL));
+        }
         if entry.proven {
             moved(&mut self.held_by_proven);
         } else if !entry.told {
@@ -138,8 +148,11 @@ impl State {
         if to > from {
             let more = to - from;
             let entry = self.entries.get(&id).ok_or(Full)?;
-            let large = self.large + to.saturating_sub(SMALL) - from.saturating_sub(SMALL);
-            let over = entry.held + more > bounds.of_one(entry.proven) || large > bounds.of_large();
+            let more_large = to.saturating_sub(SMALL) - from.saturating_sub(SMALL);
+            // A small one makes nothing large, whatever else is.
+            let too_large = more_large > 0
+                && (self.large + more_large > bounds.of_large() || entry.large + more_large > bounds.of_large_of_one());
+            let over = entry.held + more > bounds.of_one(entry.proven) || too_large;
             let proven = entry.proven;
             if over || self.told(id) {
                 return Err(Full);
@@ -241,7 +254,7 @@ impl Quota {
         let mut state = self.state.lock();
         let id = state.next;
         state.next += 1;
-        state.entries.insert(id, Entry { origin, held: 0, proven: false, told: false, end: end.clone() });
+        state.entries.insert(id, Entry { origin, held: 0, large: 0, proven: false, told: false, end: end.clone() });
         state.unproven.entry(origin).or_default().ids.insert(id);
         state.unproven_count += 1;
         state.thin_out(self.bounds);
@@ -286,6 +299,7 @@ impl Account {
         let entry = Entry {
             origin: Origin(std::net::Ipv4Addr::LOCALHOST.into()),
             held: 0,
+            large: 0,
             proven: true,
             told: false,
             end: Arc::clone(&end),

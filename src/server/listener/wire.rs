@@ -6,6 +6,8 @@
 //!   `head`, an answer must be taken within `write`, whether the client stops reading or HTTP/2's window keeps it back; while a
 //!   request is answered nothing else is timed here, since its body has the review's own deadline;
 //! * a connection cannot send more than its requests need plus `chatter` bytes;
+//! * requests that are given up cost no other one: an API server sends those of all its users over one connection, and any of them may hang up as
+//!   often as they like. The client is asked to move on, and is cut off only when it goes on all the same;
 //! * the part of a head that is not whole yet is charged to the connection, and so is what waits for a client that does not read;
 //! * an ambiguous HTTP/1 head reaches hyper spoilt, so that it is answered with 400 and the connection closed; a head that comes before
 //!   the answer to the request ahead of it stands somewhere in what may be a body, is not looked at, and is refused by its service.
@@ -36,6 +38,9 @@ pub(super) enum Framing {
     Frames(FrameScan),
 }
 
+/// So many times the requests that may be given up before the client is asked to move on end the connection with whatever is on it: a client that
+/// was asked sends no others.
+const CUT_OFF: u32 = 4;
 /// What TLS may hold of answers that the client does not take.
 const UNSENT: usize = 64 * 1024;
 
@@ -226,9 +231,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         this.follow();
-        if this.pulse.abandoned() > this.limits.abandoned {
+        let (abandoned, most) = (this.pulse.abandoned(), this.limits.abandoned);
+        if abandoned > most.saturating_mul(CUT_OFF) {
             this.pulse.end(Ending::Abandoned);
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        if abandoned > most && !this.pulse.retiring() {
+            this.pulse.end(Ending::Abandoned);
+            this.pulse.move_on();
         }
         let before = buffer.filled().len();
         let Poll::Ready(result) = Pin::new(&mut this.stream).poll_read(cx, buffer) else {

@@ -136,7 +136,10 @@ impl Review {
         let request = match review::parse(&self.body, self.route.phase) {
             Ok(request) => request,
             Err(bad) => {
-                let verdict = refusal(Reason::BadReview, bad.to_string());
+                // Without a uid there is no answer, and the API server does what the webhook's policy says.
+                let is_advice = self.route.advises && bad.uid.is_some();
+                let verdict =
+                    if is_advice { unseen(Reason::BadReview) } else { refusal(Reason::BadReview, bad.to_string()) };
                 return Ok(self.answered(bad.version, bad.uid.as_deref(), None, &verdict));
             }
         };
@@ -197,9 +200,10 @@ impl Review {
         let about = request.map(About::of).unwrap_or_default();
         let (namespace, kind) = request.map_or(("", ""), |request| (request.namespace(), &*request.kind.kind));
         let whose = if about.owner.is_empty() { &*about.name } else { &about.owner };
-        let is_news = self.shared.told.is_news((namespace, whose), verdict.reason);
+        let told = &self.shared.told;
+        let is_news = told.is_news((namespace, whose), verdict.reason) || !verdict.allowed();
         log::reviewed(&Reviewed {
-            is_news: is_news || !verdict.allowed(),
+            is_news: is_news && told.has_room(cut(namespace)),
             webhook: self.route.path,
             uid: cut(uid.unwrap_or("")),
             namespace: cut(namespace),

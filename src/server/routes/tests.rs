@@ -302,6 +302,14 @@ async fn a14_advice_that_ends_in_a_panic_refuses_nothing() {
 }
 
 #[tokio::test]
+async fn a1_advice_about_a_review_that_cannot_be_read_refuses_nothing() {
+    let fixture = fixture(allow);
+    let whole = body_of("u-1", &json!({"a": 1}));
+    let_through(&advised(&fixture, &whole[..whole.len() - 4]).await, Reason::BadReview);
+    assert_eq!(fixture.decisions(Reason::BadReview), 2);
+}
+
+#[tokio::test]
 async fn a_replica_without_a_snapshot_answers_503() {
     let metrics = Metrics::new();
     let fixture = Fixture { router: Reviews::new(SnapshotCell::new(), metrics.clone()).router(), metrics };

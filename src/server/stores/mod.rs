@@ -56,6 +56,8 @@ use watch::Sink;
 
 /// A kind is read anew no more often than this, however often room is made.
 const READ_ANEW: Duration = Duration::from_secs(30);
+/// At most one line in this time that the version of the API server cannot be read.
+const SAY_EVERY: Duration = Duration::from_secs(60);
 /// What only OpenShift serves.
 const OPENSHIFT: &str = "config.openshift.io/v1";
 
@@ -263,11 +265,11 @@ impl From<&WatchError> for metrics::Cause {
 
 /// Asks for the API server's version at start and after every outage: an upgrade interrupts every watch.
 async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>) -> &'static str {
-    let mut failures = 0;
+    let (mut failures, mut said) = (0, None::<Instant>);
     loop {
         match server(&client).await {
             Ok(Some(server)) => {
-                failures = 0;
+                (failures, said) = (0, None);
                 shared.server(server);
                 again.notified().await;
                 // Watches come back one by one: one question for all of them.
@@ -275,10 +277,17 @@ async fn server_version(client: Client, shared: Arc<Shared>, again: Arc<Notify>)
             }
             other => {
                 failures += 1;
-                if failures == 1 {
+                // Readiness waits for the first answer: as long as there is none, the log has to say why.
+                if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+                    said = Some(Instant::now());
                     let error =
                         other.err().map_or_else(|| "not a version".to_owned(), |error| refusal::of_error(&error));
-                    tracing::warn!(error, "the version of the API server cannot be read; it is asked for again");
+                    tracing::warn!(
+                        error,
+                        failures,
+                        "the version of the API server cannot be read (/version, and /apis/config.openshift.io/v1); it is asked for again, and \
+                         no review is answered before it was read once"
+                    );
                 }
                 tokio::time::sleep(backoff::pause(failures, backoff::jitter())).await;
             }

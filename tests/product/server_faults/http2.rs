@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use drawbridge::server::listener::Limits;
+use drawbridge::server::telemetry::metrics::Webhook;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -70,14 +71,18 @@ async fn flood(running: &Running, pieces: Pieces) -> Flood {
     .is_ok();
     let sent = timeout(PATIENCE, send).await.expect("the server reads or ends").unwrap();
     drop(sent);
-    let mut kinds = Vec::new();
-    let mut rest = &back[..];
+    Flood { ended, kinds: kinds(&back) }
+}
+
+/// The kinds of the frames in what came back.
+fn kinds(back: &[u8]) -> Vec<u8> {
+    let (mut kinds, mut rest) = (Vec::new(), back);
     while rest.len() >= 9 {
         kinds.push(rest[3]);
         let length = usize::from(rest[0]) << 16 | usize::from(rest[1]) << 8 | usize::from(rest[2]);
         rest = rest.get(9 + length..).unwrap_or_default();
     }
-    Flood { ended, kinds }
+    kinds
 }
 
 fn odd(count: u32) -> impl Iterator<Item = u32> {
@@ -129,6 +134,30 @@ async fn b5_floods_end_the_connection_and_nobody_else_notices() {
         let told = outcome.kinds.contains(&GOAWAY);
         assert!(outcome.ended || told, "{name}: the connection lives on");
         running.healthy().await;
+    }
+}
+
+/// An API server sends the reviews of all its users over one connection, and resets a stream when the user behind it hangs up.
+#[tokio::test]
+async fn b5_who_gives_up_requests_costs_nobody_else_on_the_connection_an_answer() {
+    let running = start(Limits { abandoned: 8, ..Limits::default() });
+    let webhook = Webhook { webhook: "/mutate-workloads-authbridge" };
+    let under_way = || running.metrics.webhook_in_flight.get_or_create(&webhook).get();
+    let (mut reader, mut writer) = tokio::io::split(running.connect("h2").await);
+    let heads: Vec<u8> = odd(13).flat_map(|id| frame(HEADERS, END_HEADERS, id, &head())).collect();
+    writer.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[]), &heads].concat()).await.unwrap();
+    writer.flush().await.unwrap();
+    eventually("all wait for their bodies", || under_way() == 13).await;
+    let resets: Vec<u8> = odd(13).skip(1).flat_map(|id| frame(RST_STREAM, 0, id, &[0, 0, 0, 8])).collect();
+    writer.write_all(&resets).await.unwrap();
+    writer.flush().await.unwrap();
+    eventually("all but one are given up", || under_way() == 1).await;
+    let rest = [frame(PING, 0, 0, &[0; 8]), frame(DATA, END_STREAM, 1, review("u-1").as_bytes())].concat();
+    writer.write_all(&rest).await.unwrap();
+    writer.flush().await.unwrap();
+    let mut back = Vec::new();
+    while !String::from_utf8_lossy(&back).contains("\"uid\":\"u-1\"") || !kinds(&back).contains(&GOAWAY) {
+        assert_ne!(timeout(PATIENCE, reader.read_buf(&mut back)).await.unwrap().unwrap(), 0, "ended: {back:x?}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::listed::{A2A, JSON, Listed};
-use super::super::shelf::{BYTES, BYTES_IN_ALL, CARDS, LINES, PAGE, Query, Shelf};
+use super::super::listed::{A2A, JSON, Listed, Wanted};
+use super::super::shelf::{BYTES, BYTES_IN_ALL, CARDS, LINES, LOOKED, PAGE, Query, Shelf};
 use super::{BASE, listed, object, snapshot, three};
 use crate::config::bounds::OBJECTS;
 
@@ -89,7 +89,7 @@ fn a_line_says_where_the_card_is_and_who_vouches_for_it() {
     for (skill, wanted) in
         [("echo", true), ("ECHO", true), ("sky", true), ("Weather Agent", false), ("ech", false), ("", false)]
     {
-        assert_eq!(one.has(skill), wanted, "{skill:?}");
+        assert_eq!(one.has(&Wanted::each_of(&[skill.to_owned()])), wanted, "{skill:?}");
     }
     let mut other = object("team", "w", "echo");
     other["status"]["protocol"] = json!("acp");
@@ -225,6 +225,52 @@ fn pages_have_every_line_once_and_in_order() {
         ["a/w6", "b/w0", "b/w1", "b/w2", "b/w3", "b/w4", "b/w5", "b/w6"]
     );
     assert!(seen(&shelf, "a", &three(), &behind("z", "")).is_empty());
+}
+
+/// However many ids and tags a card has, in whatever order and letters, each of them is found, and nothing else.
+#[test]
+fn a_card_with_many_skills_is_found_by_each_of_them() {
+    let mut card = object("team", "w", "echo");
+    let names: Vec<_> = (0..200).rev().map(|at| format!("Straße-{at}-Ä")).collect();
+    card["status"]["card"]["skills"] = names.iter().map(|name| json!({"id": name, "tags": ["same", "Same"]})).collect();
+    let one = Listed::of(&card, BASE).unwrap();
+    let has = |skills: &[&str]| one.has(&Wanted::each_of(&skills.iter().map(ToString::to_string).collect::<Vec<_>>()));
+    for name in &names {
+        assert!(has(&[name]) && has(&[&name.to_uppercase().replace("SS", "ß"), "SAME", name]), "{name}");
+        assert!(!has(&[&format!("{name}x")]) && !has(&[name, "other"]), "{name}");
+    }
+    assert!(has(&[]) && has(&["same"]) && !has(&["straße"]));
+}
+
+/// Whoever asks for a skill that nobody has does not make a thread that answers reviews go through all cards of a cluster at once.
+#[test]
+fn a_page_is_bounded_in_the_cards_that_are_looked_through() {
+    let mut shelf = Shelf::default();
+    let names: Vec<String> = (0..=LOOKED / CARDS).map(|at| format!("n{at:02}")).collect();
+    let shared: Vec<_> = names.iter().map(|name| (name.as_str(), Some("shared"), "")).collect();
+    for namespace in &names {
+        for at in 0..CARDS {
+            let name = format!("w{at:03}");
+            shelf.put(namespace, &name, listed(namespace, &name, "echo"));
+        }
+        // Of what is not shown no page says a name.
+        shelf.put(namespace, "w255x", None);
+    }
+    let last = names.last().unwrap();
+    shelf.put(last, "w255", listed(last, "w255", "rare"));
+    assert_eq!(shelf.counts().0, (LOOKED / CARDS + 1) * CARDS);
+    let known = snapshot(&shared);
+    let mut query = Query { skills: vec!["rare".to_owned()], ..Query::default() };
+    let first = shelf.page("a", &known, &query);
+    let (namespace, name) = first.last.unwrap();
+    assert_eq!(
+        (&*first.lines, &*namespace, &*name),
+        ("", &*names[LOOKED / CARDS - 1], "w255"),
+        "an empty page, and where to go on"
+    );
+    query.after = Some((namespace.to_string(), name.to_string()));
+    assert_eq!(shelf.page("a", &known, &query).last, None);
+    assert_eq!(seen(&shelf, "a", &known, &query), [format!("{last}/w255")]);
 }
 
 /// A card of that many bytes.

@@ -68,7 +68,7 @@ fn three() -> Snapshot {
 /// The table of docs/limits.md says what holds.
 #[test]
 fn the_limits_page_says_what_the_catalogue_may_cost() {
-    use super::shelf::{BYTES, BYTES_IN_ALL, CARDS, LINES, PAGE};
+    use super::shelf::{BYTES, BYTES_IN_ALL, CARDS, LINES, LOOKED, PAGE};
     use super::tokens::{AT_ONCE, BAD, GOOD, REQUESTS, REVIEWS};
     let page = include_str!("../../../../docs/limits.md");
     let (_, table) = page.split_once("## The catalogue of verified agents").unwrap();
@@ -78,6 +78,7 @@ fn the_limits_page_says_what_the_catalogue_may_cost() {
         format!("of all namespaces | {} MiB;", mib(BYTES_IN_ALL)),
         format!("verified ones are listed | {} |", crate::config::bounds::OBJECTS),
         format!("of a page | {}, together {} KiB; {} where", LINES.0, PAGE >> 10, LINES.1),
+        format!("looked through for one page | {LOOKED} |"),
         format!("from one address | {} at once, then one in {} s |", REVIEWS.burst, 1.0 / REVIEWS.per_second),
         format!("under way at a replica | {AT_ONCE} |"),
         format!("at a replica | {} at once, then {} a second |", REQUESTS.burst, REQUESTS.per_second),

@@ -142,6 +142,21 @@ fn mend_04_large_bodies_have_half_and_small_ones_the_rest() {
     more.resize(200 * KIB).unwrap();
 }
 
+/// Over HTTP/2 the reviews of all users of an API server share a connection: one that is written to be as large as may be took all that a connection may
+/// hold, and whatever came beside it was refused.
+#[test]
+fn a_large_review_leaves_room_for_small_ones_on_its_connection() {
+    let quota = Quota::new(Bounds { memory: 96 * KIB * KIB, ..BOUNDS });
+    let account = &open(&quota, "10.0.0.1", 1)[0];
+    account.prove();
+    let large = account.charge();
+    let most = (0..=96 * KIB).rev().find(|kib| large.resize(kib * KIB).is_ok()).unwrap();
+    assert_eq!(most, 42 * KIB + 64, "seven sixteenths, and what a small one may have");
+    let small: Vec<_> = (0..64).map(|_| account.charge()).collect();
+    assert!(small.iter().all(|one| one.take(SMALL).is_ok()), "as many as there are streams");
+    assert_eq!(large.take(1), Err(Full));
+}
+
 #[test]
 fn mend_04_unproven_connections_never_take_the_half_of_the_others_and_together_all_stay_below_the_bound() {
     let quota = Quota::new(BOUNDS);

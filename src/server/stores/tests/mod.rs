@@ -141,6 +141,23 @@ async fn room_that_one_kind_leaves_is_for_the_watches_of_the_others() {
     assert!(outlets.iter_mut().all(|outlet| !outlet.reads_anew()), "once");
 }
 
+/// Nothing is answered before, and one line at the start is soon far up: the right may be missing, or a proxy in the way, for as long as nobody looks.
+#[tokio::test(start_paused = true)]
+async fn d7_a_version_that_cannot_be_read_is_told_once_a_minute() {
+    let refuses = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::ready(http::Response::builder().status(403).body(kube::client::Body::empty()))
+    });
+    let (client, shared) = (Client::new(refuses, "default"), Arc::new(Shared::new(0, "own".into())));
+    let log = crate::server::testing::lines::Lines::default();
+    let guard = log.collect();
+    let asking = tokio::time::timeout(Duration::from_secs(200), server_version(client, shared, Arc::default()));
+    assert!(asking.await.is_err(), "it is asked for as long as it takes");
+    drop(guard);
+    let text = log.text();
+    let lines = text.lines().filter(|line| line.contains("cannot be read") && line.contains("403")).count();
+    assert!((3..=4).contains(&lines), "{text}");
+}
+
 mod faults;
 mod protocol;
 mod readers;
