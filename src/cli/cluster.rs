@@ -23,11 +23,16 @@ use serde_json::Value;
 use super::io::shown;
 use super::{Exit, Unreachable};
 use crate::domain::userinfo::without_userinfo;
+use crate::store::decode::nesting;
 
 /// Longest wait for a connection and for an answer.
 const DEADLINE: Duration = Duration::from_secs(15);
 /// Objects of one page of a list: what the API server's own clients ask for.
 const PAGE: usize = 500;
+/// What to do where nobody answers as an API server does.
+const REMEDY: &str = "see that this is the cluster you mean (--context, --kubeconfig) and that kubectl reaches it";
+/// What an API server answers to whoever has no right to what is asked for.
+const FORBIDDEN: u16 = 403;
 
 /// Which cluster.
 #[derive(Debug, Clone, clap::Args)]
@@ -216,7 +221,7 @@ impl Cluster {
         self.send(request).await
     }
 
-    /// The items of a list, read page by page; what may not be read is no item, and is noted.
+    /// The items of a list, read page by page; what may not be read is no item, and is noted. Of a kind that is not served there is none, whoever asks.
     ///
     /// # Errors
     /// [`Unreachable`] when nobody answers.
@@ -228,7 +233,12 @@ impl Cluster {
             match self.get(&page).await? {
                 Answer::Object(mut list) => {
                     let next = list.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or("").to_owned();
-                    items.extend(items_of(&mut list));
+                    let (found, others) = items_of(&mut list);
+                    items.extend(found);
+                    if others > 0 {
+                        self.has_not_seen_all();
+                        notes.push(format!("{path}: {others} items of the list are no objects, and are left out"));
+                    }
                     if next.is_empty() {
                         return Ok(items);
                     }
@@ -241,20 +251,25 @@ impl Cluster {
                     page = path.to_owned();
                 }
                 Answer::Refused(code, message) => {
-                    self.unseen(path, code, &message, notes);
+                    if code != FORBIDDEN || self.is_served(path).await {
+                        self.unseen(path, code, &message, notes);
+                    }
                     return Ok(items);
                 }
             }
         }
     }
 
-    /// Reads one path like [`Cluster::get`]; a refusal is noted.
+    /// Reads one path like [`Cluster::get`]; a refusal is noted. Of a kind that is not served there is none, whoever asks.
     ///
     /// # Errors
     /// [`Unreachable`] when nobody answers.
     pub async fn read(&self, path: &str, notes: &mut Vec<String>) -> anyhow::Result<Answer> {
         let answer = self.get(path).await?;
         if let Answer::Refused(code, message) = &answer {
+            if *code == FORBIDDEN && !self.is_served(path).await {
+                return Ok(Answer::Absent);
+            }
             self.unseen(path, *code, message, notes);
         }
         Ok(answer)
@@ -263,7 +278,20 @@ impl Cluster {
     /// Notes what may not be seen.
     fn unseen(&self, path: &str, code: u16, message: &str, notes: &mut Vec<String>) {
         self.partial.store(true, Ordering::Relaxed);
-        notes.push(format!("{path} could not be read, so it is missing below ({code}: {message})"));
+        notes.push(format!("{path} could not be read ({code}: {message})"));
+    }
+
+    /// Whether the kind of a path may be served. An API server refuses whoever has no right to a kind before it looks whether there is one, and tells
+    /// everybody who is logged in what it serves: with rights in one namespace alone, every kind that nobody has installed would count as hidden.
+    async fn is_served(&self, path: &str) -> bool {
+        let Some((version, plural)) = kind_of(path) else { return true };
+        match self.get(version).await {
+            Ok(Answer::Absent) => false,
+            Ok(Answer::Object(all)) => {
+                all["resources"].as_array().is_none_or(|all| all.iter().any(|one| one["name"] == plural))
+            }
+            Ok(Answer::Refused(..)) | Err(_) => true,
+        }
     }
 
     /// Takes note that something may not be seen.
@@ -271,10 +299,10 @@ impl Cluster {
         self.partial.store(true, Ordering::Relaxed);
     }
 
-    /// How a command ends that would end with `exit` if it had seen everything it asked for.
+    /// How a command ends that ends with `exit` by what it has seen of what it asked for.
     #[must_use]
     pub fn seen_all_or_partial(&self, exit: Exit) -> Exit {
-        if self.partial.load(Ordering::Relaxed) { Exit::Partial } else { exit }
+        if self.partial.load(Ordering::Relaxed) { exit.with_unseen() } else { exit }
     }
 
     /// Checks that a namespace exists which a person named.
@@ -317,8 +345,14 @@ impl Cluster {
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> anyhow::Result<Answer> {
         let tried = format!("{} {}", request.method(), request.uri().path());
-        match self.client.request::<Value>(request).await {
-            Ok(value) => Ok(Answer::Object(value)),
+        let answer = self.client.request_text(request).await;
+        // As controllers and the webhook read it: of an object that nobody can decode to its end the rest is told, and so are the others of its list.
+        match answer.and_then(|text| nesting::read::<Value>(&text).map_err(kube::Error::SerdeError)) {
+            Ok(value) if value.is_object() => Ok(Answer::Object(value)),
+            Ok(_) => {
+                let what = format!("{} answered {tried} with what is no object", self.server);
+                Err(Unreachable::new(what, REMEDY).into())
+            }
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Answer::Absent),
             Err(kube::Error::Api(status)) if status.code == 401 => {
                 let what = format!("{} does not know who asks for {tried}: {}", self.server, status.message);
@@ -332,8 +366,7 @@ impl Cluster {
     /// Nobody answered, or not in a way that a client understands.
     fn silent(&self, tried: &str, error: &kube::Error) -> Unreachable {
         let what = format!("{} gave no answer to {tried}: {}", self.server, chain(error));
-        let remedy = "see that this is the cluster you mean (--context, --kubeconfig) and that kubectl reaches it";
-        Unreachable::new(what, remedy)
+        Unreachable::new(what, REMEDY)
     }
 
     /// Major and minor version of the API server.
@@ -350,17 +383,34 @@ impl Cluster {
     }
 }
 
-/// The items of a list, taken out; items of a list do not say what they are, so that is added.
-fn items_of(list: &mut Value) -> Vec<Value> {
+/// The group and version that a path is of, as a path, and the plural of its kind; `None` of a path of the core group, which is always served.
+fn kind_of(path: &str) -> Option<(&str, &str)> {
+    const ROOT: &str = "/apis/";
+    let path = path.split('?').next().unwrap_or(path);
+    let mut words = path.strip_prefix(ROOT)?.split('/');
+    let (group, version, first) = (words.next()?, words.next()?, words.next()?);
+    let plural = match (first, words.next(), words.next()) {
+        ("namespaces", Some(_), Some(plural)) => plural,
+        (plural, ..) => plural,
+    };
+    Some((&path[..ROOT.len() + group.len() + 1 + version.len()], plural))
+}
+
+/// The items of a list, taken out, and how many of them are no objects; items of a list do not say what they are, so that is added.
+fn items_of(list: &mut Value) -> (Vec<Value>, usize) {
     let kind = list["kind"].as_str().unwrap_or("").trim_end_matches("List").to_owned();
     let version = list["apiVersion"].clone();
-    let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { return Vec::new() };
-    let named = items.into_iter().map(|mut item| {
-        item["kind"] = Value::String(kind.clone());
-        item["apiVersion"] = version.clone();
-        item
+    let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else { return (Vec::new(), 0) };
+    let all = items.len();
+    let named = items.into_iter().filter_map(|mut item| {
+        let members = item.as_object_mut()?;
+        members.insert("kind".to_owned(), Value::String(kind.clone()));
+        members.insert("apiVersion".to_owned(), version.clone());
+        Some(item)
     });
-    named.collect()
+    let named: Vec<Value> = named.collect();
+    let others = all - named.len();
+    (named, others)
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
@@ -376,11 +426,160 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// A cluster that is none, for tests of what commands make of its answers.
+#[cfg(test)]
+pub(in crate::cli) mod fake {
+    use std::sync::Arc;
+
+    use kube::{Client, Config};
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::Cluster;
+
+    /// Code and body of an answer.
+    pub(in crate::cli) type Said = (u16, Value);
+
+    /// That it may not be seen.
+    pub(in crate::cli) fn refused() -> Said {
+        status(403)
+    }
+
+    /// That there is none.
+    pub(in crate::cli) fn absent() -> Said {
+        status(404)
+    }
+
+    /// A list.
+    pub(in crate::cli) fn list(kind: &str, version: &str, items: &[Value]) -> Said {
+        (200, json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items}))
+    }
+
+    fn status(code: u16) -> Said {
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "X", "code": code});
+        (code, status)
+    }
+
+    /// A cluster that answers by the path it is asked for, without its query.
+    pub(in crate::cli) async fn cluster(answer: impl Fn(&str) -> Said + Send + 'static) -> Cluster {
+        // The client has TLS, whatever it is asked by.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let Ok(byte) = stream.read_u8().await else { break };
+                    head.push(byte);
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                // A connection that is closed ahead of what was sent is reset, and its answer may be lost.
+                let length = |line: &str| -> Option<usize> {
+                    line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok()
+                };
+                let mut sent = vec![0_u8; head.lines().find_map(length).unwrap_or_default()];
+                if stream.read_exact(&mut sent).await.is_err() {
+                    continue;
+                }
+                let asked = head.split(' ').nth(1).and_then(|asked| asked.split('?').next()).unwrap_or_default();
+                let (code, body) = answer(asked);
+                let body = body.to_string();
+                let answered = format!(
+                    "HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+                // Whoever has gone needs no answer.
+                let _ = stream.write_all(answered.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        let client = Client::try_from(Config::new(server.parse().unwrap())).unwrap();
+        Cluster { client, server, namespace: "team".to_owned(), partial: Arc::default() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::cli::conclude;
     use crate::cli::io::Io;
+
+    /// With rights in one namespace alone a kind that nobody has installed was called hidden, and ended every command with 4.
+    #[tokio::test]
+    async fn a_kind_that_is_not_served_is_absent_to_whoever_has_no_right_to_it() {
+        let cluster = fake::cluster(|path| match path {
+            "/apis/kaos.tools/v1alpha1" => fake::absent(),
+            "/apis/beeai.dev/v1" => (200, json!({"resources": [{"name": "agents"}, {"name": "agents/status"}]})),
+            _ => fake::refused(),
+        })
+        .await;
+        let mut notes = Vec::new();
+        for path in [
+            "/apis/kaos.tools/v1alpha1/namespaces/team/agents",
+            "/apis/kaos.tools/v1alpha1/agents?labelSelector=a",
+            "/apis/beeai.dev/v1/namespaces/team/agentbuilds",
+            "/apis/beeai.dev/v1/agentbuilds",
+        ] {
+            assert_eq!(cluster.list(path, &mut notes).await.unwrap(), Vec::<Value>::new(), "{path}");
+            assert_eq!(cluster.read(path, &mut notes).await.unwrap(), Answer::Absent, "{path}");
+        }
+        assert_eq!((notes.len(), cluster.seen_all_or_partial(Exit::Ok)), (0, Exit::Ok), "{notes:?}");
+        for path in [
+            "/apis/beeai.dev/v1/namespaces/team/agents/weather",
+            "/apis/storage.k8s.io/v1/csidrivers",
+            "/api/v1/namespaces/team/pods",
+        ] {
+            notes.clear();
+            let answer = cluster.read(path, &mut notes).await.unwrap();
+            assert_eq!(answer, Answer::Refused(403, "no".to_owned()), "{path}");
+            assert_eq!(notes, [format!("{path} could not be read (403: no)")], "it stands in errors, too");
+        }
+        assert_eq!(cluster.seen_all_or_partial(Exit::Ok), Exit::Partial);
+        assert_eq!(cluster.seen_all_or_partial(Exit::Findings), Exit::Findings, "what is wrong is wrong all the same");
+    }
+
+    /// An API server of others answers what it likes; a text among the items ended every command with a panic.
+    #[tokio::test]
+    async fn items_that_are_no_objects_are_left_out_and_told() {
+        let cluster = fake::cluster(|_| {
+            let pod = json!({"metadata": {"name": "p"}});
+            fake::list("Pod", "v1", &[json!("text"), pod, json!(7), json!([]), Value::Null])
+        })
+        .await;
+        let mut notes = Vec::new();
+        let pods = cluster.list("/api/v1/pods", &mut notes).await.unwrap();
+        assert_eq!(pods, [json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}})]);
+        assert_eq!(notes, ["/api/v1/pods: 4 items of the list are no objects, and are left out"]);
+        assert_eq!(cluster.seen_all_or_partial(Exit::Ok), Exit::Partial);
+    }
+
+    /// Whoever wrote a member into such an answer ended with a panic.
+    #[tokio::test]
+    async fn an_answer_that_is_no_object_is_none_of_an_api_server() {
+        let cluster = fake::cluster(|path| (200, if path == "/list" { json!([]) } else { json!("text") })).await;
+        for path in ["/list", "/text"] {
+            let error = cluster.get(path).await.unwrap_err();
+            assert!(error.is::<Unreachable>(), "{error:#}");
+            assert!(error.to_string().contains(&format!("answered GET {path} with what is no object")), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn a_path_tells_the_kind_that_it_is_about() {
+        for (path, kind) in [
+            ("/apis/apps/v1/deployments?limit=1", Some(("/apis/apps/v1", "deployments"))),
+            ("/apis/apps/v1/namespaces/a/deployments/b", Some(("/apis/apps/v1", "deployments"))),
+            ("/apis/g.io/v1/namespaces/a", Some(("/apis/g.io/v1", "namespaces"))),
+            ("/apis/g.io/v1", None),
+            ("/api/v1/namespaces/a/pods", None),
+        ] {
+            assert_eq!(kind_of(path), kind, "{path}");
+        }
+    }
 
     /// How a command ends that is given this kubeconfig, and what it says.
     fn told(file: &std::path::Path, context: Option<&str>) -> (Exit, String) {

@@ -420,9 +420,12 @@ fn rewrite_value(
     }
     let typed = documents::typed(value, of);
     let Some(mut changed) = change(document, &typed)? else { return Ok(false) };
-    if let (Cow::Owned(_), Some(members)) = (&typed, changed.as_object_mut()) {
-        // The list says these, and goes on saying them.
-        ["apiVersion", "kind"].iter().for_each(|member| drop(members.remove(*member)));
+    if let (Cow::Owned(said), Some(members)) = (&typed, changed.as_object_mut()) {
+        const TYPE: [&str; 2] = ["apiVersion", "kind"];
+        // The list says these, and goes on saying them; an item that has become of another type says that itself.
+        if TYPE.iter().all(|member| members.get(*member) == said.get(*member)) {
+            TYPE.iter().for_each(|member| drop(members.remove(*member)));
+        }
     }
     let differs = changed != *value;
     *value = changed;
@@ -518,6 +521,26 @@ mod tests {
         }
         let (exit, _, err) = run(&format!("{}{RUNTIME}", deployment("", "app: weather", false)));
         assert!(exit == Exit::Ok && err.contains("enrols (TargetFound)") && err.contains("injected"), "{err}");
+    }
+
+    /// The first one was said to enrol what nobody enrols: of two of a name the cluster has the one that is applied last.
+    #[test]
+    fn of_two_agent_runtimes_of_a_name_the_last_one_counts() {
+        let workload = deployment("", "app: weather", false);
+        let other = workload.replace("name: weather", "name: other");
+        let moved = RUNTIME.replace("name: weather", "name: other");
+        let (exit, _, err) = run(&format!("{workload}---\n{other}{RUNTIME}{moved}"));
+        assert_eq!(exit, Exit::Findings, "{err}");
+        for says in [
+            "Deployment team1/weather  skipped (NoTypeLabel)",
+            "Deployment team1/other  injected",
+            "AgentRuntime team1/r  denied (FieldInvalid)\n  metadata.name: the input has another AgentRuntime team1/r",
+            "AgentRuntime team1/r  enrols (TargetFound)\n  Deployment team1/other",
+        ] {
+            assert!(err.contains(says), "{says}: {err}");
+        }
+        let (exit, _, err) = run(&format!("{workload}{RUNTIME}{RUNTIME}"));
+        assert_eq!((exit, err.matches("enrols (TargetFound)").count()), (Exit::Ok, 2), "a copy says the same: {err}");
     }
 
     #[test]

@@ -49,8 +49,16 @@ pub enum Exit {
     Usage = 2,
     /// The cluster did not answer.
     Unreachable = 3,
-    /// The command worked, and something that its answer rests on could not be seen.
+    /// The command worked and found nothing of the kind, and something that its answer rests on could not be seen.
     Partial = 4,
+}
+
+impl Exit {
+    /// The same, where something could not be seen: what was found stays found, and that nothing is wrong nobody can say.
+    #[must_use]
+    pub fn with_unseen(self) -> Self {
+        if self == Exit::Ok { Exit::Partial } else { self }
+    }
 }
 
 /// The cluster could not be asked; ends the command with [`Exit::Unreachable`].
@@ -114,9 +122,9 @@ pub struct Cli {
 pub enum Command {
     /// Run the operator: answer admission reviews, and make what injected Pods need.
     Serve(Box<serve::Args>),
-    /// Add the sidecars to manifests, offline.
+    /// Add the sidecars to manifests, offline. Of a document that changes the comments ahead of it are kept, and none within it.
     Inject(inject::Args),
-    /// Take the sidecars out of manifests again, offline.
+    /// Take the sidecars out of manifests again, offline. Comments are kept as by inject.
     Uninject(inject::UninjectArgs),
     /// Show a decision as a tree, and what would change it.
     Explain(explain::Args),
@@ -254,5 +262,18 @@ mod tests {
     #[test]
     fn the_tree_of_arguments_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_though_not_everything_could_be_seen() {
+        for (exit, with_unseen) in [
+            (Exit::Ok, Exit::Partial),
+            (Exit::Findings, Exit::Findings),
+            (Exit::Usage, Exit::Usage),
+            (Exit::Unreachable, Exit::Unreachable),
+            (Exit::Partial, Exit::Partial),
+        ] {
+            assert_eq!(exit.with_unseen(), with_unseen, "{exit:?}");
+        }
     }
 }

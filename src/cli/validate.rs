@@ -198,7 +198,14 @@ fn readable<'a>(sources: &'a [Source], findings: &mut Findings) -> Vec<Document<
     for piece in sources.iter().flat_map(Source::pieces) {
         match piece {
             Ok(Piece::Document(document)) => match documents::no_object(&document.node) {
-                None => documents.push(document),
+                None => {
+                    for Object { node, .. } in documents::objects(&document.node) {
+                        if let Some(text) = documents::no_object(node).filter(|_| !node.to_json().is_null()) {
+                            findings.add(&document, node.line, Severity::Error, (OfFiles::Syntax, text));
+                        }
+                    }
+                    documents.push(document);
+                }
                 Some(text) => findings.add(&document, document.node.line, Severity::Error, (OfFiles::Syntax, text)),
             },
             Ok(Piece::Verbatim(_)) => {}
@@ -278,15 +285,44 @@ fn check_namespace_configuration(
 ) {
     let place = Some(text(object, "/metadata/namespace")).filter(|place| !place.is_empty()).unwrap_or(namespace);
     let view = snapshot.namespace(place).filter(|_| text(object, "/kind") == "ConfigMap");
-    let named = format!("ConfigMap {place}/{}", text(object, "/metadata/name"));
-    let is_named = |text: &str| {
-        text.strip_prefix(&*named)
-            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || "-.".contains(c)))
+    let name = text(object, "/metadata/name");
+    let named = |title: &str| {
+        let is_named = |text: &str| {
+            text.strip_prefix(title)
+                .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || "-.".contains(c)))
+        };
+        let notices = view.iter().flat_map(|view| &view.resolved.notices);
+        notices.filter(|notice| is_named(&notice.text)).collect::<Vec<_>>()
     };
+    let mut told = named(&format!("ConfigMap {place}/{name}"));
+    let is_template = view.is_some() && place == &*snapshot.view.operator_namespace;
+    if is_template && told.is_empty() {
+        told = named(&format!("ConfigMap {name} of the operator's namespace"));
+    }
     let line = node.at(&["data", names::KEY_CONFIG]).map_or(node.line, |content| content.line);
-    for notice in view.iter().flat_map(|view| &view.resolved.notices).filter(|notice| is_named(&notice.text)) {
+    for notice in told {
         findings.add(document, line, Severity::Warning, (notice.reason, notice.text.clone()));
     }
+    if is_template {
+        binary_data((document, node), (place, name), findings);
+    }
+}
+
+/// Keys of a template of agent namespaces that none of them gets; one that has no others is told with the configuration.
+fn binary_data((document, node): (&Document<'_>, &Node), (place, name): (&str, &str), findings: &mut Findings) {
+    const SHOWN: usize = 5;
+    let Some(binary) = node.get("binaryData").filter(|_| names::NAMESPACE_CONFIG_MAPS.contains(&name)) else { return };
+    let keys: Vec<&str> = binary.entries().iter().map(|(key, _)| key.text.as_str()).collect();
+    if keys.is_empty() || node.get("data").is_none_or(|data| data.entries().is_empty()) {
+        return;
+    }
+    let more = if keys.len() > SHOWN { format!(" and {} more", keys.len() - SHOWN) } else { String::new() };
+    let text = format!(
+        "ConfigMap {place}/{name} is the template of those that agent namespaces get, and what it has in binaryData ({}{more}) reaches none of them; \
+         save the file as UTF-8 and put it under data, or mount what has to be binary from a ConfigMap of another name",
+        keys[..keys.len().min(SHOWN)].join(", ")
+    );
+    findings.add(document, binary.line, Severity::Warning, (Reason::NamespaceConfigUnreadable, text));
 }
 
 /// Names, labels and annotations of any object are text; the API server reads nothing that is not. Labels and annotations of Pods and templates are

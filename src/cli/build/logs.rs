@@ -254,13 +254,18 @@ async fn pods(found: &Found, run: &str) -> anyhow::Result<Vec<Value>> {
     let path = path.replace("tekton.dev/", "tekton.dev%2F");
     let mut notes = Vec::new();
     let mut pods = found.cluster.list(&path, &mut notes).await?;
-    if let Some(note) = notes.into_iter().next() {
-        bail!(note);
+    if !notes.is_empty() {
+        return Err(unlisted(&found.namespace, run, &notes));
     }
     pods.sort_by_key(|pod| {
         (text(pod, "/metadata/creationTimestamp").to_owned(), text(pod, "/metadata/name").to_owned())
     });
     Ok(pods)
+}
+
+/// That the Pods of a run may not be seen, as their lines may not be.
+fn unlisted(namespace: &str, run: &str, notes: &[String]) -> anyhow::Error {
+    Unseen(format!("the Pods of run {run} in namespace {namespace} cannot be listed: {}", notes.join("; "))).into()
 }
 
 fn one_line(one: &Line<'_>, format: Format, io: &mut Io<'_>) -> anyhow::Result<()> {
@@ -310,7 +315,20 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{begun, gone};
+    use super::{begun, gone, unlisted};
+    use crate::cli::io::Io;
+    use crate::cli::{Exit, conclude};
+
+    #[test]
+    fn pods_that_may_not_be_listed_end_it_as_lines_that_may_not_be_read() {
+        let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let error = unlisted("team1", "weather-1", &["/api/v1/pods could not be read (403: no)".to_owned()]);
+        assert_eq!(conclude(Err(error), &mut io), Exit::Partial);
+        let err = String::from_utf8(err).unwrap();
+        assert!(err.contains("run weather-1 in namespace team1") && err.contains("403: no"), "{err}");
+        assert!(err.contains("What to do: "), "{err}");
+    }
 
     #[test]
     fn only_containers_that_have_begun_have_lines_in_the_order_of_the_pod() {

@@ -141,6 +141,7 @@ impl CardRow {
         let words = |text: &Option<String>| text.as_deref().map_or_else(dash, |text| printable(text, CELL));
         let told = match (&self.reason, self.verified) {
             (Some(reason), _) => {
+                let reason = printable(reason, 2 * CELL);
                 format!("{reason} {}", printable(self.message.as_deref().unwrap_or_default(), 2 * CELL))
             }
             (None, Some(true)) if self.bound == Some(true) => "verified and bound".to_owned(),
@@ -165,7 +166,7 @@ impl CardRow {
     #[must_use]
     pub fn words(&self) -> String {
         let Self { namespace, name, .. } = self;
-        let reason = self.reason.as_deref().unwrap_or_default();
+        let reason = printable(self.reason.as_deref().unwrap_or_default(), 2 * CELL);
         let message = printable(self.message.as_deref().unwrap_or_default(), 400);
         format!(
             "AgentCard/{name} in {namespace}: {reason}: {message}; drawbridge explain agentcard/{name} -n {namespace}"

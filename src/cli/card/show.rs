@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::row::{self, CardRow};
 use crate::cli::cluster::{self, Answer, ClusterArgs};
 use crate::cli::given;
-use crate::cli::io::{self, Io};
+use crate::cli::io::{self, Io, shown};
 use crate::cli::survey::text;
 use crate::cli::{Exit, Format, Unseen};
 use crate::domain::printable::printable;
@@ -23,6 +23,8 @@ mod tests;
 
 /// Longest text of an agent that is printed on one line.
 const LINE: usize = 400;
+/// Longest type of a condition that is printed.
+const CONDITION: usize = 60;
 
 /// Arguments of `card list`.
 #[derive(Debug, clap::Args)]
@@ -51,6 +53,7 @@ pub(super) struct ListArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct GetArgs {
     /// Name of the AgentCard.
+    #[arg(value_parser = given::name)]
     name: String,
     /// Namespace; default is that of the context.
     #[arg(short, long, value_parser = given::namespace)]
@@ -125,7 +128,7 @@ fn printed(out: &mut dyn Write, listed: &Listed, all: usize) -> Written<()> {
         }
         (true, all) => writeln!(out, "none of {all} AgentCards is what was asked for")?,
     }
-    listed.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    listed.notes.iter().try_for_each(|note| writeln!(out, "note: {}", shown(note)))
 }
 
 /// Shows one.
@@ -163,7 +166,7 @@ fn told(out: &mut dyn Write, object: &Value, row: &CardRow) -> Written<()> {
     writeln!(out, "AgentCard {}/{}", row.namespace, row.name)?;
     let mut line = |name: &str, words: &str| match words.is_empty() {
         true => Ok(()),
-        false => writeln!(out, "  {name:<18} {}", printable(words, LINE)),
+        false => writeln!(out, "  {:<18} {}", printable(name, CONDITION), printable(words, LINE)),
     };
     let of = |pointer: &str| text(object, pointer);
     line("agent", format!("{} {}", of("/status/card/name"), of("/status/card/version")).trim())?;

@@ -141,7 +141,7 @@ fn printed(report: &Report, output: Format, io: &mut Io<'_>) -> anyhow::Result<E
     let tones: Vec<_> = report.assurances.iter().map(|one| shown(one.state, io)).collect();
     io::print(output, report, io.out, |out| {
         for (one, state) in report.assurances.iter().zip(&tones) {
-            writeln!(out, "{:<10} {state}  {}", one.name, one.text)?;
+            writeln!(out, "{:<10} {state}  {}", one.name, io::shown(&one.text))?;
         }
         Ok(())
     })?;

@@ -1,6 +1,6 @@
 //! Do sidecars know who issues the tokens that agents are called with? One answer for all namespaces.
 //!
-//! In: the platform file, the Pods that are enrolled, and ConfigMap `authbridge-config` of their namespaces. Out: one finding, however many
+//! In: the platform file, the Pods that have sidecars, and ConfigMap `authbridge-config` of their namespaces. Out: one finding, however many
 //! namespaces lack the issuer, with the two lines of the platform file that give it to all of them.
 
 use std::collections::BTreeSet;
@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Visit, surroundings, text};
+use crate::cli::survey;
 use crate::domain::keys;
 
 const NAME: &str = "issuer of tokens";
@@ -15,7 +16,7 @@ const NAME: &str = "issuer of tokens";
 /// `pods`: those that carry the type label.
 pub(super) async fn check(visit: &mut Visit, pods: &[Value]) -> anyhow::Result<()> {
     let Some(platform) = surroundings::platform(visit, NAME).await? else { return Ok(()) };
-    let namespaces: BTreeSet<&str> = pods.iter().map(|pod| text(pod, "/metadata/namespace")).collect();
+    let namespaces = concerned(pods);
     if platform.keycloak().issuer().is_some() || namespaces.is_empty() {
         visit.ok(
             NAME,
@@ -36,6 +37,11 @@ pub(super) async fn check(visit: &mut Visit, pods: &[Value]) -> anyhow::Result<(
         None => visit.ok(NAME, "every namespace with enrolled Pods has its own"),
     }
     Ok(())
+}
+
+/// The namespaces in which a sidecar has tokens to validate. Of a Pod that opted out, or whose namespace did, nobody misses an issuer.
+fn concerned(pods: &[Value]) -> BTreeSet<&str> {
+    pods.iter().filter(|pod| survey::is_injected(pod)).map(|pod| text(pod, "/metadata/namespace")).collect()
 }
 
 /// The namespaces whose ConfigMap has no issuer.
@@ -72,6 +78,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn where_no_pod_has_sidecars_no_issuer_is_missed() {
+        let pod = |namespace: &str, annotations: Value, sidecar: &str| {
+            json!({"metadata": {"namespace": namespace, "annotations": annotations, "labels": {keys::LABEL_TYPE: "agent"}},
+                "spec": {"containers": [{"name": "agent"}, {"name": sidecar}]}})
+        };
+        let noted = || json!({keys::ANNOTATION_STATUS: "{}"});
+        let pods = [
+            pod("injected", noted(), keys::CONTAINER_ENVOY),
+            pod("opted-out", json!({}), "own"),
+            pod("copied", noted(), "own"),
+        ];
+        assert_eq!(concerned(&pods), BTreeSet::from(["injected"]));
+        assert!(concerned(&pods[1..]).is_empty());
+    }
 
     #[test]
     fn answers_13_one_finding_names_the_two_lines_however_many_namespaces_lack_them() {

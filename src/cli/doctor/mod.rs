@@ -215,7 +215,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         rights::check(&mut visit).await?;
         visit.group = SURROUNDINGS;
         if is_about(visit.group, kinds) {
-            surroundings::check(&mut visit).await?;
+            surroundings::check(&mut visit, &file).await?;
         }
         visit.group = ENROLMENT;
         if is_about(visit.group, kinds) {

@@ -1,10 +1,10 @@
-//! What the cluster has to offer: versions, SPIRE, Keycloak, Pod Security of enrolled namespaces, Pods left behind the gate.
+//! What the cluster has to offer: versions, SPIRE, Keycloak, switches and Pod Security of namespaces, Pods left behind the gate.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Seen, Visit, issuer, keycloak, text};
+use super::{Seen, Status, Visit, issuer, keycloak, text};
 use crate::cli::render::FailureMode;
 use crate::cli::render::platform::KEY_PLATFORM;
 use crate::cli::survey;
@@ -13,6 +13,8 @@ use crate::config::schema::Platform;
 use crate::config::trust::Trust;
 use crate::config::view::PodSecurity;
 use crate::domain::keys;
+use crate::domain::mode::Mode;
+use crate::domain::namespace_switch;
 use crate::store::Kind;
 
 pub(super) async fn versions(visit: &mut Visit) -> anyhow::Result<()> {
@@ -33,7 +35,7 @@ pub(super) async fn versions(visit: &mut Visit) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
+pub(super) async fn check(visit: &mut Visit, file: &PlatformFile) -> anyhow::Result<()> {
     spire(visit).await?;
     let mut notes = Vec::new();
     let pods = visit.list(Kind::Pod, &format!("?labelSelector={}", keys::LABEL_TYPE), &mut notes).await?;
@@ -54,14 +56,29 @@ pub(super) async fn check(visit: &mut Visit) -> anyhow::Result<()> {
             && switch != Some("false")
             && (switch == Some("true") || enrolled.contains(text(namespace, "/metadata/name")))
     });
+    let mode = file.platform().map(|platform| platform.resolved().mode.value);
     for namespace in of_interest.collect::<Vec<_>>() {
-        pod_security(visit, namespace, &pods);
+        let (status, seen, remedy) = pod_security(namespace, &pods, mode);
+        let name = format!("Pod Security of namespace {}", text(namespace, "/metadata/name"));
+        visit.add(&name, status, (seen, remedy.map(str::to_owned)));
+    }
+    let is_served = |namespace: &&Value| {
+        let name = text(namespace, "/metadata/name");
+        visit.watches(name) && name != visit.operator && !keys::SYSTEM_NAMESPACES.contains(&name)
+    };
+    let unread = switches(namespaces.iter().filter(is_served));
+    if unread.is_empty() {
+        let seen = format!("every label {} that a namespace has is true or false", keys::LABEL_NAMESPACE_ENABLED);
+        visit.ok(SWITCHES, seen);
+    }
+    for (seen, remedy) in unread {
+        visit.finding(SWITCHES, seen, remedy);
     }
     // In another mode nobody replaces them, which is said with what that mode left behind.
     if visit.mode == FailureMode::Gate {
         waiting(visit, &pods);
     }
-    keycloak::check(visit, !pods.is_empty()).await?;
+    keycloak::check(visit, pods.iter().any(survey::is_injected)).await?;
     issuer::check(visit, &pods).await
 }
 
@@ -144,33 +161,56 @@ pub(super) async fn platform_file(visit: &mut Visit) -> anyhow::Result<PlatformF
     })
 }
 
-/// Whether Pods run in that namespace, each of them injected by a mode that every level takes. What a level does not take never becomes a Pod; it is
-/// told of with its workload.
+/// What switches a namespace off and on.
+const SWITCHES: &str = "switches of namespaces";
+
+/// What is wrong with labels that were meant to switch a namespace, each with the command that puts it right; in the words of admission.
+fn switches<'n>(namespaces: impl Iterator<Item = &'n Value>) -> Vec<(String, String)> {
+    let told = |namespace: &Value| {
+        let switch = survey::label(namespace, keys::LABEL_NAMESPACE_ENABLED);
+        let told = namespace_switch::unread(text(namespace, "/metadata/name"), switch)?;
+        let (seen, remedy) = told.split_once(". What to do: ").unwrap_or((told.as_str(), "write true or false"));
+        Some((seen.to_owned(), remedy.to_owned()))
+    };
+    namespaces.filter_map(told).collect()
+}
+
+/// Whether Pods run in that namespace, each of them injected by a mode that every level takes; those that opted out are nobody's concern. What a level
+/// does not take never becomes a Pod; it is told of with its workload.
 fn takes_what_runs(namespace: &str, pods: &[Value]) -> bool {
     let brings_init = |pod: &Value| {
         let containers = pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten();
         containers.into_iter().any(|container| container["name"] == keys::CONTAINER_PROXY_INIT)
     };
-    let mut here = pods.iter().filter(|pod| text(pod, "/metadata/namespace") == namespace).peekable();
+    let is_meant = |pod: &&Value| {
+        text(pod, "/metadata/namespace") == namespace
+            && survey::label(pod, keys::LABEL_INJECT) != Some(keys::INJECT_DISABLED)
+    };
+    let mut here = pods.iter().filter(is_meant).peekable();
     here.peek().is_some() && here.all(|pod| survey::is_injected(pod) && !brings_init(pod))
 }
 
-fn pod_security(visit: &mut Visit, namespace: &Value, pods: &[Value]) {
-    let name = format!("Pod Security of namespace {}", text(namespace, "/metadata/name"));
-    let level = namespace
-        .pointer("/metadata/labels")
-        .and_then(|labels| labels.get(keys::LABEL_POD_SECURITY))
-        .and_then(Value::as_str);
-    match PodSecurity::of_label(level) {
-        PodSecurity::Privileged => visit.ok(&name, format!("{}: every mode can be injected", level.unwrap_or("not set"))),
-        _ if takes_what_runs(text(namespace, "/metadata/name"), pods) => visit.ok(
-            &name,
-            format!("{}: the enrolled Pods there are injected without proxy-init, which it rejects", level.unwrap_or_default()),
-        ),
-        PodSecurity::Baseline | PodSecurity::Restricted => visit.finding(
-            &name,
-            format!("{}: proxy-init of mode envoy-sidecar is rejected", level.unwrap_or_default()),
-            "set pod-security.kubernetes.io/enforce=privileged, or annotate the Pods with kagenti.io/authbridge-mode: proxy-sidecar",
+/// What the level of an enrolled namespace means for what is injected there. `mode`: that of the platform file, where that is known. Whoever asks for
+/// another one in a namespace, or of a Pod, is told with his workload.
+fn pod_security(namespace: &Value, pods: &[Value], mode: Option<Mode>) -> (Status, String, Option<&'static str>) {
+    let level = survey::label(namespace, keys::LABEL_POD_SECURITY);
+    let word = level.unwrap_or("not set");
+    match (PodSecurity::of_label(level), mode) {
+        (PodSecurity::Privileged, _) => (Status::Ok, format!("{word}: every mode can be injected"), None),
+        (PodSecurity::Baseline | PodSecurity::Restricted, Some(mode)) if mode != Mode::EnvoySidecar => {
+            let seen = format!("{word}: it takes what mode {} of the platform file injects", mode.as_str());
+            (Status::Ok, seen, None)
+        }
+        _ if takes_what_runs(text(namespace, "/metadata/name"), pods) => {
+            let seen = format!("{word}: the enrolled Pods there are injected without proxy-init, which it rejects");
+            (Status::Ok, seen, None)
+        }
+        _ => (
+            Status::Finding,
+            format!("{word}: proxy-init of mode envoy-sidecar is rejected"),
+            Some(
+                "set pod-security.kubernetes.io/enforce=privileged, or annotate the Pods with kagenti.io/authbridge-mode: proxy-sidecar",
+            ),
         ),
     }
 }
@@ -218,5 +258,58 @@ mod tests {
         ] {
             assert_eq!(takes_what_runs("team1", &pods), taken, "{pods:?}");
         }
+    }
+    /// A cluster whose platform file injects by a mode that every level takes is told of no namespace whose agents are not there yet, and never to
+    /// lower its level.
+    #[test]
+    fn a_mode_that_every_level_takes_is_no_finding_before_the_first_pod() {
+        for level in [Some("restricted"), Some("baseline"), Some("privileged"), None] {
+            let labels = level.map_or(json!({}), |level| json!({keys::LABEL_POD_SECURITY: level}));
+            let namespace = json!({"metadata": {"name": "team1", "labels": labels}});
+            let of = |mode: Option<Mode>| pod_security(&namespace, &[], mode).0;
+            let is_hard = matches!(level, Some("restricted" | "baseline"));
+            let wanted = if is_hard { Status::Finding } else { Status::Ok };
+            assert_eq!((of(None), of(Some(Mode::EnvoySidecar))), (wanted, wanted), "{level:?}");
+            for mode in [Mode::ProxySidecar, Mode::Waypoint] {
+                assert_eq!(of(Some(mode)), Status::Ok, "{level:?}: {mode:?}");
+            }
+        }
+    }
+
+    /// It carries the type label and was never meant to be injected.
+    #[test]
+    fn a_pod_that_opted_out_is_no_reason_to_lower_the_level() {
+        let pod = |inject: &str, annotations: Value| {
+            json!({"metadata": {"namespace": "team1", "labels": {keys::LABEL_INJECT: inject}, "annotations": annotations},
+                "spec": {"containers": [{"name": "agent"}]}})
+        };
+        let injected = || {
+            let mut pod = pod("enabled", json!({keys::ANNOTATION_STATUS: "{}"}));
+            pod["spec"]["containers"] = json!([{"name": "agent"}, {"name": keys::CONTAINER_AUTHBRIDGE_PROXY}]);
+            pod
+        };
+        for (pods, taken) in [
+            (vec![injected(), pod(keys::INJECT_DISABLED, json!({}))], true),
+            (vec![injected(), pod("enabled", json!({}))], false),
+            (vec![pod(keys::INJECT_DISABLED, json!({}))], false),
+        ] {
+            assert_eq!(takes_what_runs("team1", &pods), taken, "{pods:?}");
+        }
+    }
+
+    #[test]
+    fn a_switch_that_switches_nothing_is_told_with_the_command() {
+        let namespace = |name: &str, switch: Value| json!({"metadata": {"name": name, "labels": switch}});
+        let all = [
+            namespace("a", json!({keys::LABEL_NAMESPACE_ENABLED: "False"})),
+            namespace("b", json!({keys::LABEL_NAMESPACE_ENABLED: "false"})),
+            namespace("c", json!({keys::LABEL_NAMESPACE_ENABLED: "true"})),
+            namespace("d", json!({})),
+        ];
+        let told = switches(all.iter());
+        assert_eq!(told.len(), 1, "{told:?}");
+        let (seen, remedy) = &told[0];
+        assert!(seen.starts_with("label kagenti-enabled of namespace a is \"False\""), "{seen}");
+        assert_eq!(remedy, "kubectl label namespace a kagenti-enabled=false --overwrite");
     }
 }

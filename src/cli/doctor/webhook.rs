@@ -245,6 +245,22 @@ fn is_exempt(namespace: &str, operator: &str) -> bool {
     namespace == operator || keys::SYSTEM_NAMESPACES.contains(&namespace)
 }
 
+/// An agent's Pod that a hardened namespace takes: level restricted, and a ResourceQuota that has every container say what it needs. What is refused
+/// then is refused for what was injected, or is told of in the message.
+fn enrolled_pod() -> Value {
+    let little = json!({"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "64Mi"});
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"generateName": "drawbridge-doctor-", "labels": {keys::LABEL_TYPE: "agent"}},
+        "spec": {"containers": [{
+            "name": "agent", "image": "drawbridge.invalid/doctor", "ports": [{"containerPort": 8000}],
+            "resources": {"requests": little, "limits": little},
+            "securityContext": {"allowPrivilegeEscalation": false, "runAsNonRoot": true, "runAsUser": 1000,
+                "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}},
+        }]},
+    })
+}
+
 /// A real create of an enrolled Pod, not stored.
 async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
     let name = format!("an enrolled Pod in {}", visit.namespace);
@@ -261,17 +277,9 @@ async fn try_a_pod(visit: &mut Visit) -> anyhow::Result<()> {
         visit.finding(&name, "would come back without sidecars: the namespace is not watched", remedy);
         return Ok(());
     }
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"generateName": "drawbridge-doctor-", "labels": {keys::LABEL_TYPE: "agent"}},
-        "spec": {"containers": [{
-            "name": "agent", "image": "drawbridge.invalid/doctor", "ports": [{"containerPort": 8000}],
-            "securityContext": {"allowPrivilegeEscalation": false, "runAsNonRoot": true, "runAsUser": 1000,
-                "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}},
-        }]},
-    });
     let began = Instant::now();
-    let answer = visit.cluster.dry_run(&format!("/api/v1/namespaces/{}/pods", visit.namespace), &pod).await?;
+    let path = format!("/api/v1/namespaces/{}/pods", visit.namespace);
+    let answer = visit.cluster.dry_run(&path, &enrolled_pod()).await?;
     let took = began.elapsed();
     match answer {
         Answer::Object(pod) => injected(visit, &name, &pod, took),
@@ -341,6 +349,20 @@ mod tests {
     use super::*;
     use crate::cli::render::selectors::enrolled_pods;
     use crate::cli::render::{FailureMode, Install};
+
+    /// With a ResourceQuota on requests or limits the API server refuses a Pod with a container that says nothing of them, whatever is injected.
+    #[test]
+    fn the_pod_that_is_tried_says_what_a_quota_wants_to_hear() {
+        let pod = enrolled_pod();
+        let container = &pod["spec"]["containers"][0];
+        for part in ["requests", "limits"] {
+            for resource in ["cpu", "memory", "ephemeral-storage"] {
+                assert!(container["resources"][part][resource].is_string(), "{part}.{resource}");
+            }
+        }
+        assert_eq!(container["securityContext"]["runAsNonRoot"], true, "and is one of level restricted");
+        assert_eq!(pod["metadata"]["labels"][keys::LABEL_TYPE], "agent");
+    }
 
     /// As API servers word it.
     #[test]

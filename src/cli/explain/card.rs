@@ -4,7 +4,7 @@
 //! which the operator goes, with what a person does next. Promise: what can be seen is looked at here and now, also while no operator
 //! runs; what was read and judged is what the status says.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{Result as Written, Write};
 
 use anyhow::bail;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::api::agent_kagenti_dev::agent_runtime::AgentType;
 use crate::cli::card::row::{condition, holds};
-use crate::cli::cluster::{self, Answer, Cluster, ClusterArgs};
+use crate::cli::cluster::{self, Cluster, ClusterArgs};
 use crate::cli::io::{self, Io, Tone};
 use crate::cli::survey::{self, label, text};
 use crate::cli::{Exit, Format, Unseen};
@@ -77,7 +77,13 @@ struct Facts {
     cards: Vec<Value>,
     /// Every NetworkPolicy of the namespace.
     policies: Vec<Value>,
+    /// The checks whose objects may not be seen: that none is here says nothing.
+    hidden: BTreeSet<&'static str>,
 }
+
+const WORKLOAD: &str = "workload";
+const PODS: &str = "Pods";
+const SERVICE: &str = "Service";
 
 /// Explains.
 ///
@@ -115,15 +121,20 @@ async fn read(cluster: &Cluster, namespace: &str, name: &str, notes: &mut Vec<St
         }
     };
     let target = card.get("spec").and_then(CardTarget::of_spec);
+    let mut noted = notes.len();
     let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), notes).await?;
     let mut facts = Facts { card, cards, policies, ..Facts::default() };
+    facts.hide(reach::NAME, &mut noted, notes);
     let Some(target) = target else { return Ok(facts) };
     let workload = &target.name;
     if let Some(kind) = target.workload_kind().and_then(Kind::of_workload) {
-        facts.workload = found(cluster, &format!("{}/{workload}", kind.path(namespace)), notes).await?;
+        facts.workload = cluster.read(&format!("{}/{workload}", kind.path(namespace)), notes).await?.object();
+        facts.hide(WORKLOAD, &mut noted, notes);
     }
-    facts.service = found(cluster, &format!("{}/{workload}", Kind::Service.path(namespace)), notes).await?;
+    facts.service = cluster.read(&format!("{}/{workload}", Kind::Service.path(namespace)), notes).await?.object();
+    facts.hide(SERVICE, &mut noted, notes);
     let pods = cluster.list(&Kind::Pod.path(namespace), notes).await?;
+    facts.hide(PODS, &mut noted, notes);
     let of_it = |pod: &Value| {
         let owner = survey::owner(pod, &HashMap::new());
         Some(owner.kind) == target.workload_kind() && *owner.name == **workload
@@ -132,16 +143,20 @@ async fn read(cluster: &Cluster, namespace: &str, name: &str, notes: &mut Vec<St
     Ok(facts)
 }
 
-async fn found(cluster: &Cluster, path: &str, notes: &mut Vec<String>) -> anyhow::Result<Option<Value>> {
-    Ok(match cluster.get(path).await? {
-        Answer::Object(object) => Some(object),
-        Answer::Absent => None,
-        Answer::Refused(code, message) => {
-            cluster.has_not_seen_all();
-            notes.push(format!("{path} could not be read ({code}: {message})"));
-            None
+impl Facts {
+    /// Takes note that what a check is about may not be seen, where reading it left a note.
+    fn hide(&mut self, check: &'static str, noted: &mut usize, notes: &[String]) {
+        if notes.len() > *noted {
+            self.hidden.insert(check);
         }
-    })
+        *noted = notes.len();
+    }
+
+    /// What is said of a check whose objects may not be seen.
+    fn hidden(&self, check: &'static str, what: &str) -> Option<Check> {
+        let words = || unknown(check, &format!("{what} may not be seen with your rights, so nothing is said of it"));
+        self.hidden.contains(check).then(words)
+    }
 }
 
 pub(super) fn check(name: &'static str, is: Result<String, (String, String)>) -> Check {
@@ -164,7 +179,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
         checks.push(ready(facts));
     }
     checks.extend(alone(facts));
-    if checks[0].state == State::Ok {
+    if checks[0].state != State::Failed {
         checks.push(service(facts));
     }
     checks.push(said(
@@ -195,12 +210,15 @@ fn place(facts: &Facts) -> String {
 }
 
 fn target(facts: &Facts) -> Check {
-    const NAME: &str = "workload";
+    const NAME: &str = WORKLOAD;
     let Some(CardTarget { api_version, kind, name }) = facts.card.get("spec").and_then(CardTarget::of_spec) else {
         let remedy = format!("kubectl {} edit agentcard {}", place(facts), of_card(facts, "/metadata/name"));
         return check(NAME, Err(("spec.targetRef names none".to_owned(), remedy)));
     };
     let title = format!("{kind}/{name}");
+    if let Some(hidden) = facts.hidden(NAME, &title) {
+        return hidden;
+    }
     let is_known =
         CardTarget { api_version: api_version.clone(), kind: kind.clone(), name: name.clone() }.workload_kind();
     check(
@@ -260,7 +278,10 @@ fn protocol(facts: &Facts, workload: &Value) -> Check {
 }
 
 fn ready(facts: &Facts) -> Check {
-    const NAME: &str = "Pods";
+    const NAME: &str = PODS;
+    if let Some(hidden) = facts.hidden(NAME, "what runs of it") {
+        return hidden;
+    }
     let is_there = |pod: &&Value| {
         let phase = text(pod, "/status/phase");
         !matches!(phase, "Succeeded" | "Failed") && text(pod, "/metadata/deletionTimestamp").is_empty()
@@ -308,8 +329,11 @@ fn alone(facts: &Facts) -> Option<Check> {
 
 fn service(facts: &Facts) -> Check {
     let name = of_card(facts, "/spec/targetRef/name");
+    if let Some(hidden) = facts.hidden(SERVICE, name) {
+        return hidden;
+    }
     check(
-        "Service",
+        SERVICE,
         match &facts.service {
             None => Err((
                 format!("Service {name} does not exist, and the agent's port is read from it"),

@@ -9,6 +9,7 @@ use super::Question;
 use crate::cli::Unseen;
 use crate::cli::cluster::watch::Collection;
 use crate::cli::cluster::{Answer, Cluster};
+use crate::cli::given;
 use crate::cli::io::shown;
 use crate::cli::offline::agents;
 use crate::cli::offline::world::{Facts, World};
@@ -63,20 +64,28 @@ pub(super) async fn question(
 
 /// The type and the name of an object, where both can mean something; nobody is asked.
 pub(super) fn named(object: &str) -> anyhow::Result<(&str, &str)> {
-    let is_type = |word: &str| AGENT_RUNTIME_WORDS.contains(&word) || is_agent(word) || Type::of_word(word).is_some();
-    let is_elsewhere = |word: &str| OTHERS.iter().any(|kind| kind.descriptor().words.contains(&word));
+    let is_type = |word: &str| words().any(|known| known == word);
     let shown = shown(object);
     match object.split_once('/') {
         Some((word, "")) if is_type(word) => bail!("{shown} names no object; write {word}/NAME"),
-        Some((word, name)) if is_type(word) => Ok((word, name)),
-        None if is_type(object) || is_elsewhere(object) => bail!("{shown} is not TYPE/NAME; write {object}/NAME"),
+        Some((word, name)) if is_type(word) => match given::name(name) {
+            Ok(_) => Ok((word, name)),
+            Err(why) => bail!("{shown} names no object: {why}; write {word}/NAME"),
+        },
+        None if is_type(object) => bail!("{shown} is not TYPE/NAME; write {object}/NAME"),
         _ if is_file(object) => bail!("{shown} is not TYPE/NAME; for manifests write -f {shown}"),
         Some((word, name)) => of_word(word).map(|_| (word, name)),
         None => bail!("{shown} is not TYPE/NAME, such as pod/{shown}"),
     }
 }
 
-/// Types that are explained in another way, and never come here with a name.
+/// Every word that stands for a type which is explained.
+fn words() -> impl Iterator<Item = &'static str> {
+    let kinds = agents::KINDS.into_iter().chain(OTHERS).flat_map(|kind| kind.descriptor().words);
+    TYPES.iter().flat_map(|known| known.words).chain(AGENT_RUNTIME_WORDS).chain(kinds).copied()
+}
+
+/// Types that are explained in another way.
 const OTHERS: [Kind; 4] = [Kind::AgentCard, Kind::KaosAgent, Kind::ModelApi, Kind::McpServer];
 
 /// Whether a person means an Agent of which a Deployment of its name is made.
@@ -127,14 +136,21 @@ fn of_word(word: &str) -> anyhow::Result<&'static Type> {
     if let Some(found) = Type::of_word(word) {
         return Ok(found);
     }
-    let words = TYPES.iter().flat_map(|known| known.words).chain(AGENT_RUNTIME_WORDS).copied();
-    let near = nearest(word, words);
-    let word = shown(word);
-    match near {
-        Some(near) => bail!("{word} is not a type that makes Pods, nor an AgentRuntime; did you mean {near}?"),
-        None => bail!("{word} is not a type that makes Pods, nor an AgentRuntime"),
+    let shown = shown(word);
+    if BUILDS.contains(&word.split('.').next().unwrap_or_default()) {
+        bail!("{shown}: what an AgentBuild is built of is shown by drawbridge build explain NAME");
+    }
+    match nearest(word, words()) {
+        Some(near) => bail!("{shown} is not a type that makes Pods, nor an AgentRuntime; did you mean {near}?"),
+        None => bail!(
+            "{shown} is not a type that makes Pods, nor an AgentRuntime, an Agent, an AgentCard or an object of KAOS; drawbridge explain --help \
+             names the types"
+        ),
     }
 }
+
+/// What a person calls an AgentBuild, whatever its group.
+const BUILDS: [&str; 2] = ["agentbuild", "agentbuilds"];
 
 /// What an AgentRuntime points at.
 async fn target(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Target> {
@@ -220,6 +236,16 @@ mod tests {
         for (object, words) in [
             ("foo/x", "foo is not a type that makes Pods, nor an AgentRuntime"),
             ("deploymnt/x", "did you mean deployment?"),
+            ("service/x", "drawbridge explain --help names the types"),
+            ("agentcrad/x", "did you mean agentcard?"),
+            ("mcpservr/x", "did you mean mcpserver?"),
+            ("agentbuild/x", "is shown by drawbridge build explain NAME"),
+            ("agentbuilds.beeai.dev/x", "is shown by drawbridge build explain NAME"),
+            ("agentcard/", "agentcard/ names no object; write agentcard/NAME"),
+            ("modelapi/", "modelapi/ names no object; write modelapi/NAME"),
+            ("agent.kaos.tools/A b", "names no object: a name is a DNS subdomain"),
+            ("pod/a/b", "names no object: a name is a DNS subdomain"),
+            ("deployment/x?watch=1", "write deployment/NAME"),
             ("pod", "pod is not TYPE/NAME; write pod/NAME"),
             ("agentcard", "write agentcard/NAME"),
             ("pod/", "write pod/NAME"),

@@ -142,7 +142,9 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         Some(About::Environment(args)) => return environment::run(&args, io),
         None => {}
     }
-    if let Some((word, name)) = object.as_deref().and_then(|object| object.split_once('/'))
+    // A word that means nothing, and a name that nothing can have, is told without a cluster.
+    let named = object.as_deref().map(live::named).transpose()?;
+    if let Some((word, name)) = named
         && Kind::AgentCard.descriptor().words.contains(&word)
     {
         if !what_if.is_empty() {
@@ -150,11 +152,7 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         }
         return card::explain((name, namespace.as_deref()), &cluster, output, io);
     }
-    if let Some((kind, name)) = object
-        .as_deref()
-        .and_then(|object| object.split_once('/'))
-        .and_then(|(word, name)| Some((kaos::kind_of_word(word)?, name)))
-    {
+    if let Some((kind, name)) = named.and_then(|(word, name)| Some((kaos::kind_of_word(word)?, name))) {
         if !what_if.is_empty() {
             bail!("--what-if is about Pods that are injected; explain the Deployment that is made of it with it");
         }
@@ -164,8 +162,6 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let (mut of_kaos, mut left_out) = (Vec::new(), Vec::new());
     let (questions, reached) = match object {
         Some(object) => {
-            // A word that means nothing is told without a cluster.
-            live::named(&object)?;
             let reading = async {
                 let cluster = cluster.connect().await?;
                 let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());

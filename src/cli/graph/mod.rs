@@ -77,12 +77,8 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
         Drawing::Dot => write!(io.out, "{}", print::dot(&graph))?,
         Drawing::Json => writeln!(io.out, "{}", serde_json::to_string_pretty(&graph)?)?,
     }
-    match cluster {
-        // What is broken is broken, whatever else could not be seen.
-        _ if graph.needs_attention() => Ok(Exit::Findings),
-        Some(cluster) => Ok(cluster.seen_all_or_partial(Exit::Ok)),
-        None => Ok(Exit::Ok),
-    }
+    let exit = if graph.needs_attention() { Exit::Findings } else { Exit::Ok };
+    Ok(cluster.map_or(exit, |cluster| cluster.seen_all_or_partial(exit)))
 }
 
 async fn of_cluster(args: &Args, notes: &mut Vec<String>) -> anyhow::Result<(Graph, Cluster)> {
@@ -97,17 +93,27 @@ async fn of_cluster(args: &Args, notes: &mut Vec<String>) -> anyhow::Result<(Gra
     if !namespace.is_empty() && cluster.get(&path).await? == Answer::Absent {
         bail!("namespace {namespace} does not exist; kubectl get namespaces shows those that do");
     }
-    let mut graph = Graph::default();
-    for kind in [Kind::ModelApi, Kind::McpServer, Kind::KaosAgent] {
-        for object in cluster.list(&kind.path(&namespace), notes).await? {
-            graph.take(kind, &object, "", true);
-        }
-    }
-    graph.settle();
+    let mut graph = wired(&cluster, &namespace, notes).await?;
     if args.live {
         live::tried(&mut graph, &cluster).await;
     }
     Ok((graph, cluster))
+}
+
+/// The graph of a namespace, or with an empty name of all, read by lists.
+async fn wired(cluster: &Cluster, namespace: &str, notes: &mut Vec<String>) -> anyhow::Result<Graph> {
+    let mut graph = Graph::default();
+    for kind in [Kind::ModelApi, Kind::McpServer, Kind::KaosAgent] {
+        let before = notes.len();
+        for object in cluster.list(&kind.path(namespace), notes).await? {
+            graph.take(kind, &object, "", true);
+        }
+        if notes.len() > before {
+            graph.unread.insert(kind.as_str());
+        }
+    }
+    graph.settle();
+    Ok(graph)
 }
 
 fn of_files(sources: &[Source], namespace: &str) -> anyhow::Result<Graph> {

@@ -47,6 +47,7 @@ fn line(node: &Node, io: &Io<'_>) -> String {
         State::Faulty => format!("{} {}", io.paint(Tone::Bad, "faulty"), shown(&node.why)),
         State::Missing => io.paint(Tone::Bad, "is not there"),
         State::Written => String::new(),
+        State::Unseen => io.paint(Tone::Warn, &node.why),
     };
     format!("{} {}{what}  {state}", node.id.kind, shown(&node.id.name)).trim_end().to_owned()
 }
@@ -79,6 +80,7 @@ fn state(node: &Node) -> &'static str {
         State::Faulty => "faulty",
         State::Missing => "missing",
         State::Written => "",
+        State::Unseen => "not seen",
     }
 }
 
@@ -119,7 +121,8 @@ pub(super) fn mermaid(graph: &Graph) -> String {
             let more: Vec<_> =
                 [&*node.what, state(node)].into_iter().filter(|text| !text.is_empty()).map(plain).collect();
             let more = more.iter().map(|text| format!("<br/>{text}")).collect::<String>();
-            let class = if matches!(node.state, State::Ready | State::Written) { "" } else { ":::wrong" };
+            let class =
+                if matches!(node.state, State::Ready | State::Written | State::Unseen) { "" } else { ":::wrong" };
             let (open, close) = match node.id.kind {
                 "Agent" => ("(", ")"),
                 "ModelAPI" => ("[(", ")]"),
@@ -152,8 +155,8 @@ pub(super) fn dot(graph: &Graph) -> String {
         for node in nodes {
             let words = format!("{} {} {} {}", node.id.kind, node.id.name, node.what, state(node));
             let style = match (node.state, node.id.kind) {
-                (State::Ready | State::Written, "Agent") => ", style=rounded",
-                (State::Ready | State::Written, _) => "",
+                (State::Ready | State::Written | State::Unseen, "Agent") => ", style=rounded",
+                (State::Ready | State::Written | State::Unseen, _) => "",
                 _ => ", style=dashed, color=red",
             };
             let _ = writeln!(out, "    {} [label={}{style}];", names[&node.id], quoted(words.trim_end()));

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::live::{Outcome, Tried};
 use super::print;
 use super::wiring::{Graph, State};
+use crate::cli::Exit;
+use crate::cli::cluster::fake;
 use crate::cli::io::Io;
 use crate::store::Kind;
 
@@ -117,4 +119,24 @@ fn the_samples_are_drawn_without_a_finding() {
             assert!(!out.is_empty());
         }
     }
+}
+
+/// An object of a kind that may not be seen was called absent, and the command ended with 1.
+#[tokio::test]
+async fn what_may_not_be_seen_is_not_called_missing() {
+    let agent = || {
+        object("Agent", "clerk", json!({"modelAPI": "llm", "model": "fast"}), json!({"ready": true, "phase": "Ready"}))
+    };
+    let cluster = fake::cluster(move |path| match path {
+        "/apis/kaos.tools/v1alpha1/namespaces/shop/agents" => fake::list("Agent", "kaos.tools/v1alpha1", &[agent()]),
+        _ => fake::refused(),
+    })
+    .await;
+    let mut notes = Vec::new();
+    let graph = super::wired(&cluster, "shop", &mut notes).await.unwrap();
+    assert!(!graph.needs_attention() && notes.len() == 2, "{notes:?}");
+    assert_eq!(cluster.seen_all_or_partial(Exit::Ok), Exit::Partial);
+    let said = text(&graph);
+    assert!(said.contains("ModelAPI llm  may not be seen with your rights\n"), "{said}");
+    assert!(!print::mermaid(&graph).contains(":::wrong") && !print::dot(&graph).contains("color=red"));
 }

@@ -37,6 +37,8 @@ pub(super) enum State {
     Missing,
     /// Nobody says: it stands in a manifest.
     Written,
+    /// It is named, and its kind may not be seen.
+    Unseen,
 }
 
 /// An object.
@@ -98,6 +100,9 @@ pub(super) struct Graph {
     #[serde(serialize_with = "values")]
     pub(super) nodes: BTreeMap<Id, Node>,
     pub(super) edges: Vec<Edge>,
+    /// Kinds that may not be seen: that none is here says nothing.
+    #[serde(skip)]
+    pub(super) unread: BTreeSet<&'static str>,
 }
 
 fn values<S: serde::Serializer>(nodes: &BTreeMap<Id, Node>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -202,11 +207,15 @@ impl Graph {
     pub(super) fn settle(&mut self) {
         let named: BTreeSet<Id> = self.edges.iter().map(|edge| edge.to.clone()).collect();
         for id in named {
+            let (state, why) = match self.unread.contains(id.kind) {
+                true => (State::Unseen, "may not be seen with your rights"),
+                false => (State::Missing, "is not there"),
+            };
             let missing = Node {
                 id: id.clone(),
                 what: String::new(),
-                state: State::Missing,
-                why: "is not there".to_owned(),
+                state,
+                why: why.to_owned(),
                 offers: None,
                 exposed: true,
                 port: PORT,
@@ -231,7 +240,7 @@ impl Graph {
 
     /// Whether something of it needs a person.
     pub(super) fn needs_attention(&self) -> bool {
-        let is_wrong = |node: &Node| !matches!(node.state, State::Ready | State::Written);
+        let is_wrong = |node: &Node| !matches!(node.state, State::Ready | State::Written | State::Unseen);
         self.nodes.values().any(is_wrong) || self.edges.iter().any(|edge| !edge.wrong.is_empty() || edge.is_broken())
     }
 

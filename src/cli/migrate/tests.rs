@@ -36,6 +36,21 @@ fn kaos_of_an_old_spelling_comes_out_as_today_and_everything_else_as_it_came() {
     assert!(err.contains("error: spec.proxyConfig is required"), "{err}");
 }
 
+/// The group of before stayed in force for the items of a typed list, though the report said that it was changed.
+#[test]
+fn an_item_of_a_typed_list_says_its_new_type_itself() {
+    let list = "apiVersion: ethical.institute/v1alpha1\nkind: ModelAPIList\nitems:\n- metadata:\n    name: m\n  spec:\n    mode: Hosted\n    \
+                hostedConfig:\n      model: smollm2:135m\n";
+    let (out, err, exit) = migrate("kaos", list);
+    assert_eq!(exit, Exit::Ok, "{err}");
+    assert!(err.contains("apiVersion ethical.institute/v1alpha1 -> kaos.tools/v1alpha1"), "{err}");
+    let read = crate::api::yaml::parse(&out).unwrap().to_json();
+    let item = &read["items"][0];
+    assert!(item["apiVersion"] == "kaos.tools/v1alpha1" && item["kind"] == "ModelAPI", "{out}");
+    let (again, err, _) = migrate("kaos", &out);
+    assert!(again == out && err.contains("unchanged"), "a second run changes nothing: {err}");
+}
+
 #[test]
 fn names_and_keys_of_the_input_never_become_lines_of_the_report() {
     let broken = "apiVersion: ethical.institute/v1alpha1\nkind: ModelAPI\nmetadata: {name: \"m\\nforged\\e[2J\"}\nspec: {mode: Proxy}\n";

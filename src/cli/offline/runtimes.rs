@@ -19,9 +19,13 @@ use crate::domain::reason::Reason;
 use crate::domain::workload::{Workload, WorkloadKind};
 use crate::store::Kind;
 
-/// The workloads of a stream.
+/// The workloads of a stream, and its AgentRuntimes.
 #[derive(Debug, Clone, Default)]
-pub struct Workloads(Vec<(Subject, Value)>);
+pub struct Workloads {
+    all: Vec<(Subject, Value)>,
+    /// With namespace and name, in their order.
+    runtimes: Vec<((String, String), Value)>,
+}
 
 /// Something in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,9 +53,12 @@ impl Workloads {
     /// The workloads among some objects, and those that a controller makes of the objects of KAOS among them. What the objects have themselves
     /// comes first: it is that which a cluster would have.
     pub fn of<'v>(objects: impl IntoIterator<Item = &'v Value>, namespace: &str) -> Self {
-        let (mut all, mut made) = (Vec::new(), Vec::new());
+        let (mut all, mut made, mut runtimes) = (Vec::new(), Vec::new(), Vec::new());
         for object in objects {
-            if let Some(subject) = Subject::of(object, namespace) {
+            if is_agent_runtime(object) {
+                let (place, name) = agents::place(object, namespace);
+                runtimes.push(((place.to_owned(), name.to_owned()), object.clone()));
+            } else if let Some(subject) = Subject::of(object, namespace) {
                 all.push((subject, object.clone()));
             } else if let Some(deployment) = of_kaos(object, namespace)
                 && let Some(subject) = Subject::of(&deployment, namespace)
@@ -60,11 +67,17 @@ impl Workloads {
             }
         }
         all.append(&mut made);
-        Self(all)
+        Self { all, runtimes }
+    }
+
+    /// Another AgentRuntime of that name stands further down, which takes the place of this one when both are applied.
+    fn is_replaced(&self, object: &Value, (place, name): (&str, &str)) -> bool {
+        let last = self.runtimes.iter().rev().find(|((at, known), _)| at == place && known == name);
+        !name.is_empty() && last.is_some_and(|(_, last)| last != object)
     }
 
     fn find(&self, namespace: &str, workload: &Workload) -> Option<&(Subject, Value)> {
-        self.0.iter().find(|(subject, _)| subject.namespace == namespace && subject.workload == *workload)
+        self.all.iter().find(|(subject, _)| subject.namespace == namespace && subject.workload == *workload)
     }
 }
 
@@ -115,15 +128,19 @@ pub fn fate(object: &Value, namespace: &str, workloads: &Workloads, snapshot: &S
         return Fate { title, target: None, obstacles };
     }
     let says = AgentRuntimeInput::of_object(object);
-    let mut obstacles: Vec<Obstacle> = says
-        .faults
-        .iter()
-        .map(|fault| Obstacle {
-            reason: fault.reason,
-            field: fault.field,
-            text: format!("{}: {} ({} was found)", fault.field, fault.message, fault.seen),
-        })
-        .collect();
+    let replaced = workloads.is_replaced(object, (place, name)).then(|| Obstacle {
+        reason: Reason::FieldInvalid,
+        field: "metadata.name",
+        text: format!(
+            "metadata.name: the input has another {title}, and whichever is applied last is the only one; keep one of them, or give them two names"
+        ),
+    });
+    let of_fields = says.faults.iter().map(|fault| Obstacle {
+        reason: fault.reason,
+        field: fault.field,
+        text: format!("{}: {} ({} was found)", fault.field, fault.message, fault.seen),
+    });
+    let mut obstacles: Vec<Obstacle> = replaced.into_iter().chain(of_fields).collect();
     let workload = says.target.as_ref().map(|Target { kind, name }| Workload { kind: *kind, name: name.to_string() });
     if let Some(workload) = &workload {
         let more = of_target((place, name), workload, workloads, snapshot);

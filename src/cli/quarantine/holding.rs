@@ -1,8 +1,8 @@
 //! What came of a quarantine or a release, read off the cluster.
 //!
 //! In: Pods and NetworkPolicies of one namespace. Out: how many Pods that run are cut off by now, by whom they are opened all the same, and which no
-//! NetworkPolicy holds. Promises: what is not known to hold is said, and never counted; a release is over when the policy of quarantine is gone, too,
-//! or holds others alone.
+//! NetworkPolicy holds. Promises: what is not known to hold is said, and never counted; what may not be read is unknown, and not waited for; a release is
+//! over when the policy of quarantine is gone, too, or holds others alone.
 
 use std::collections::HashMap;
 use std::io::{Result as Written, Write};
@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Verb;
 use super::record::Change;
 use crate::cli::cluster::{Answer, Cluster};
 use crate::cli::doctor::trust::plugin_of;
+use crate::cli::io::shown;
 use crate::cli::policy::overridden;
 use crate::cli::survey::{self, annotation, label, text};
 use crate::domain::keys;
@@ -24,6 +26,8 @@ use crate::store::Kind;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
+/// Looks in a row at which Pods or NetworkPolicies could not be read: whoever has no right to them has none in a minute either.
+const BLIND: u32 = 5;
 
 /// One namespace.
 #[derive(Debug, Default, Serialize)]
@@ -41,6 +45,9 @@ pub(super) struct Holding {
     /// Milliseconds until all of them were; absent where they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     after_ms: Option<u128>,
+    /// Pods or NetworkPolicies could not be read, so that nobody knows whether it holds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unknown: bool,
     /// NetworkPolicies of others that open them all the same, one sentence each.
     opened: Vec<String>,
     /// Pods that NetworkPolicies do not hold, with why.
@@ -48,6 +55,9 @@ pub(super) struct Holding {
     /// The network plugin, by its definitions; absent where none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     plugin: Option<&'static str>,
+    /// Its definitions could not be read.
+    #[serde(skip)]
+    plugin_unread: bool,
     /// After a release: the policy of quarantine is still there, though nobody is in quarantine any more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     still_there: bool,
@@ -67,35 +77,42 @@ struct Look {
     ours: Vec<NetworkPolicy>,
     /// After a release: somebody of the namespace is in quarantine still.
     held: bool,
+    /// Pods or NetworkPolicies could not be read.
+    unread: bool,
 }
 
-/// Waits until it holds, for `patience` at most.
+/// Waits until it holds, for `patience` at most; not for what nobody will see, unless Pods are to be evicted once that time is over.
 ///
 /// # Errors
 /// When the cluster does not answer.
 pub(super) async fn wait(
     cluster: &Cluster,
     (namespace, change): (&str, &Change),
-    holds: bool,
+    Verb { holds, evict }: Verb,
     patience: Duration,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Holding> {
     let begun = Instant::now();
     let wanted = (holds, change.everybody);
     let mut look = seen(cluster, namespace, (change, holds), notes).await?;
+    let mut blind = u32::from(look.unread);
     while !is_complete(&look, wanted) {
-        if begun.elapsed() > patience {
+        if begun.elapsed() > patience || (blind >= BLIND && !evict) {
             break;
         }
         tokio::time::sleep(LOOK).await;
         look = seen(cluster, namespace, (change, holds), notes).await?;
+        blind = if look.unread { blind + 1 } else { 0 };
     }
     let after = is_complete(&look, wanted).then(|| begun.elapsed().as_millis());
     let count = look.pods.iter().filter(|pod| is_settled(pod, &look, wanted)).count();
-    let definitions = cluster
-        .list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &mut Vec::new())
-        .await
-        .unwrap_or_default();
+    let mut unread = Vec::new();
+    // After a release nobody asks who enforces it.
+    let definitions = if holds { cluster.list(DEFINITIONS, &mut unread).await } else { Ok(Vec::new()) };
+    let plugin_unread = definitions.is_err() || !unread.is_empty();
+    let definitions = definitions.unwrap_or_default();
+    unread.retain(|note| !notes.contains(note));
+    notes.extend(unread);
     let (opened, not_held) = if holds {
         let here =
             cluster.get(&format!("{}/{namespace}", Kind::Namespace.path(""))).await?.object().unwrap_or_default();
@@ -114,9 +131,11 @@ pub(super) async fn wait(
         pods: look.pods.len(),
         settled: count,
         after_ms: after,
+        unknown: look.unread,
         opened,
         not_held,
         plugin: plugin_of(&definitions),
+        plugin_unread,
         still_there: !holds && is_left(&look),
         evicted: None,
         running: look.pods.iter().map(|pod| text(pod, "/metadata/name").to_owned()).collect(),
@@ -140,6 +159,7 @@ async fn seen(
     let jobs = cluster.list(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), &mut fresh).await?;
     let jobs: HashMap<&str, &Value> = jobs.iter().map(|job| (text(job, "/metadata/name"), job)).collect();
     let quarantine = change.quarantine();
+    let told = fresh.len();
     let mut pods = cluster.list(&Kind::Pod.path(namespace), &mut fresh).await?;
     pods.retain(|pod| {
         let is_over = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
@@ -148,11 +168,12 @@ async fn seen(
         !is_over && !still.holds(&owner) && (labelled || quarantine.holds(&owner))
     });
     let policies = cluster.list(&Kind::NetworkPolicy.path(namespace), &mut fresh).await?;
+    let unread = fresh.len() > told;
     let ours = policies.iter().filter(|policy| is_ours(policy));
     let ours = ours.filter_map(|policy| NetworkPolicy::read(policy, namespace).ok()).collect();
     fresh.retain(|note| !notes.contains(note));
     notes.extend(fresh);
-    Ok(Look { pods, policies, ours, held: !still.is_empty() })
+    Ok(Look { pods, policies, ours, held: !still.is_empty(), unread })
 }
 
 fn is_ours(policy: &Value) -> bool {
@@ -186,7 +207,8 @@ fn held(look: &Look) -> impl Iterator<Item = &Value> {
 
 /// Nothing is to be waited for any more.
 fn is_complete(look: &Look, wanted @ (holds, _): (bool, bool)) -> bool {
-    held(look).all(|pod| is_settled(pod, look, wanted)) && if holds { stands(look) } else { !is_left(look) }
+    let stands_as_wanted = if holds { stands(look) } else { !is_left(look) };
+    !look.unread && stands_as_wanted && held(look).all(|pod| is_settled(pod, look, wanted))
 }
 
 fn is_settled(pod: &Value, look: &Look, (holds, everybody): (bool, bool)) -> bool {
@@ -211,10 +233,15 @@ fn why_not(pod: &Value, change: &Change) -> Option<&'static str> {
         .then_some("it has no label kagenti.io/type, so it is not watched; quarantine the namespace, or delete it")
 }
 
+/// Where network plugins are known by.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// Why nobody knows what came of it.
+const UNREAD: &str = "Pods or NetworkPolicies of the namespace could not be read";
+
 impl Holding {
     /// Nothing is left open that is known of.
     pub(super) fn is_complete(&self) -> bool {
-        self.after_ms.is_some() && self.opened.is_empty() && self.not_held.is_empty()
+        (self.after_ms.is_some() || self.unknown) && self.opened.is_empty() && self.not_held.is_empty()
     }
 
     /// Evicts the Pods that run.
@@ -236,10 +263,16 @@ impl Holding {
 
     /// For people.
     pub(super) fn table(&self, out: &mut dyn Write) -> Written<()> {
-        let Self { namespace, who, pods, settled, .. } = self;
+        let Self { namespace, pods, settled, .. } = self;
+        let who = shown(&self.who);
         let after = self.after_ms.map_or_else(|| "so far".to_owned(), |millis| format!("after {millis} ms"));
         if !self.quarantined {
-            writeln!(out, "{namespace}: {who} released; {settled} of {pods} Pods are held by it no more {after}")?;
+            let came = if self.unknown {
+                format!("whether it holds Pods still is unknown: {UNREAD}")
+            } else {
+                format!("{settled} of {pods} Pods are held by it no more {after}")
+            };
+            writeln!(out, "{namespace}: {who} released; {came}")?;
             if self.still_there {
                 writeln!(
                     out,
@@ -250,18 +283,24 @@ impl Holding {
             }
             return Ok(());
         }
-        writeln!(
-            out,
-            "{namespace}: {who} in quarantine; {settled} of {pods} Pods that run are cut off {after}, and no new one is made"
-        )?;
+        let came = if self.unknown {
+            format!("whether Pods that run are cut off is unknown: {UNREAD}; no new one is made")
+        } else {
+            format!("{settled} of {pods} Pods that run are cut off {after}, and no new one is made")
+        };
+        writeln!(out, "{namespace}: {who} in quarantine; {came}")?;
         for opened in &self.opened {
-            writeln!(out, "  opened all the same: {opened}")?;
+            writeln!(out, "  opened all the same: {}", shown(opened))?;
         }
         for pod in &self.not_held {
-            writeln!(out, "  not cut off: Pod {pod}")?;
+            writeln!(out, "  not cut off: Pod {}", shown(pod))?;
         }
         match self.plugin {
             Some(name) => writeln!(out, "  {name} enforces it; connections that are open may last until the Pods go")?,
+            None if self.plugin_unread => writeln!(
+                out,
+                "  which network plugin enforces it is unknown, since CustomResourceDefinitions could not be read: without one nobody is cut off"
+            )?,
             None => writeln!(
                 out,
                 "  no network plugin is recognised by its CustomResourceDefinitions: without one that enforces NetworkPolicies nobody \
@@ -278,6 +317,8 @@ impl Holding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Exit;
+    use crate::cli::cluster::fake;
 
     fn look(pods: Value, policy: Option<Value>, held: bool) -> Look {
         let metadata =
@@ -288,7 +329,73 @@ mod tests {
             .map(|selector| json!({"metadata": metadata, "spec": {"podSelector": selector, "policyTypes": both}}))
             .collect();
         let ours = policies.iter().filter_map(|policy| NetworkPolicy::read(policy, "team").ok()).collect();
-        Look { pods: pods.as_array().cloned().unwrap_or_default(), policies, ours, held }
+        Look { pods: pods.as_array().cloned().unwrap_or_default(), policies, ours, held, unread: false }
+    }
+
+    /// Without a right to NetworkPolicies the whole time was waited out, and "so far" said that there was something to wait for; after a release that
+    /// nobody was held any more.
+    #[tokio::test]
+    async fn what_may_not_be_read_is_unknown_and_not_waited_for() {
+        let change = Change { everybody: true, ..Change::default() };
+        let labels = json!({"kagenti.io/type": "agent"});
+        for (unread, holds, says) in [
+            ("/apis/networking.k8s.io/v1/namespaces/team/networkpolicies", true, "cut off is unknown: "),
+            ("/api/v1/namespaces/team/pods", true, "cut off is unknown: "),
+            ("/apis/networking.k8s.io/v1/namespaces/team/networkpolicies", false, "holds Pods still is unknown: "),
+        ] {
+            let pod = json!({"metadata": {"name": "w-1", "namespace": "team", "labels": labels}});
+            let cluster = fake::cluster(move |path| match path {
+                _ if path == unread || path == "/apis/networking.k8s.io/v1" => fake::refused(),
+                "/api/v1/namespaces/team/pods" => fake::list("Pod", "v1", std::slice::from_ref(&pod)),
+                _ => fake::absent(),
+            })
+            .await;
+            let (begun, mut notes) = (Instant::now(), Vec::new());
+            let verb = Verb { holds, evict: false };
+            let patience = Duration::from_secs(60);
+            let holding = wait(&cluster, ("team", &change), verb, patience, &mut notes).await.unwrap();
+            assert!(begun.elapsed() < patience / 2 && holding.unknown && holding.after_ms.is_none(), "{holding:?}");
+            assert_eq!(notes.len(), 1, "{notes:?}");
+            let exit = if holding.is_complete() { Exit::Ok } else { Exit::Findings };
+            assert_eq!(cluster.seen_all_or_partial(exit), Exit::Partial, "{unread}");
+            let mut out = Vec::new();
+            holding.table(&mut out).unwrap();
+            let out = String::from_utf8(out).unwrap();
+            assert!(out.contains(says) && !out.contains("so far"), "{out}");
+        }
+    }
+
+    /// The exit code was 4, and no note said why; and that there is no network plugin was said of one that could not be looked for.
+    #[tokio::test]
+    async fn definitions_that_may_not_be_read_are_named_where_they_count() {
+        let change = Change { everybody: true, ..Change::default() };
+        for holds in [true, false] {
+            let policy = json!({
+                "metadata": {"name": keys::QUARANTINE_POLICY, "namespace": "team",
+                    "labels": {keys::LABEL_POLICY_MANAGED_BY: keys::MANAGED_BY_DRAWBRIDGE}},
+                "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+            });
+            let policies = if holds { vec![policy] } else { Vec::new() };
+            let cluster = fake::cluster(move |path| match path {
+                _ if path.starts_with("/apis/apiextensions.k8s.io/v1") => fake::refused(),
+                "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies" => {
+                    fake::list("NetworkPolicy", "networking.k8s.io/v1", &policies)
+                }
+                _ => fake::absent(),
+            })
+            .await;
+            let mut notes = Vec::new();
+            let verb = Verb { holds, evict: false };
+            let holding = wait(&cluster, ("team", &change), verb, Duration::ZERO, &mut notes).await.unwrap();
+            assert!(holding.is_complete() && holding.after_ms.is_some(), "{holding:?}");
+            assert_eq!(notes.len(), usize::from(holds), "{notes:?}");
+            assert_eq!(cluster.seen_all_or_partial(Exit::Ok), if holds { Exit::Partial } else { Exit::Ok });
+            let mut out = Vec::new();
+            holding.table(&mut out).unwrap();
+            let out = String::from_utf8(out).unwrap();
+            assert_eq!(out.contains("which network plugin enforces it is unknown"), holds, "{out}");
+            assert!(!out.contains("no network plugin is recognised"), "{out}");
+        }
     }
 
     /// The policy of a whole namespace cuts off every Pod of it, labelled or not.

@@ -130,63 +130,103 @@ fn carry_out(
     edit: impl Fn(&mut Record, &Change) -> bool,
     io: &mut Io<'_>,
 ) -> anyhow::Result<Exit> {
-    let Whom { targets, skill, namespace, all_namespaces, operator_namespace, timeout, output, cluster } = whom;
     cluster::block_on(async {
-        let cluster = cluster.connect().await?;
-        let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
-        let mut notes = Vec::new();
-        let place = if all_namespaces { "" } else { namespace.as_str() };
-        let target = skill.map_or(Target::Named(targets), Target::Skill);
-        let mut changes = if verb.holds {
-            targets::resolve(&cluster, &target, place, &mut notes).await?
-        } else {
-            targets::recorded(&cluster, &target, place, &mut notes).await?
-        };
-        if changes.is_empty() {
-            return Err(nobody(verb.holds, &notes));
-        }
-        let left_out = left_out(&mut changes, &operator_namespace);
-        if let Some(words) = left_out.first().filter(|_| matches!(target, Target::Named(_)) || changes.is_empty()) {
-            bail!("{words}");
-        }
-        let mut failed = !left_out.is_empty();
-        notes.extend(left_out);
-        let mut report = Report { namespaces: Vec::new(), notes };
-        let mut written = Vec::new();
-        for (namespace, change) in &changes {
-            match write(&cluster, namespace, |record| edit(record, change)).await {
-                Ok(true) => written.push((namespace, change)),
-                Ok(false) => {
-                    report.notes.push(if verb.holds {
-                        format!("{namespace}: {change} was in quarantine before")
-                    } else {
-                        format!("{namespace}: {change} was not in quarantine")
-                    });
-                    written.push((namespace, change));
-                }
-                // Nobody elsewhere is left open for it.
-                Err(error) if changes.len() > 1 && !error.is::<Unreachable>() => {
-                    report.notes.push(format!("{error:#}"));
-                    failed = true;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if written.is_empty() {
-            bail!("{}", report.notes.join("\n"));
-        }
-        for (namespace, change) in written {
-            let mut holding =
-                holding::wait(&cluster, (namespace, change), verb.holds, timeout.0, &mut report.notes).await?;
-            if verb.evict {
-                holding.evict(&cluster, &mut report.notes).await?;
-            }
-            report.namespaces.push(holding);
-        }
-        io::print(output, &report, io.out, |out| table(out, &report))?;
-        let clean = !failed && report.namespaces.iter().all(holding::Holding::is_complete);
-        Ok(cluster.seen_all_or_partial(if clean { Exit::Ok } else { Exit::Findings }))
+        let cluster = whom.cluster.connect().await?;
+        Box::pin(on(&cluster, whom, (verb, edit), io)).await
     })
+}
+
+/// Writes, waits and prints. Where the cluster is lost in the middle, what is written by then is printed first: it holds all the same.
+async fn on(
+    cluster: &Cluster,
+    whom: Whom,
+    (verb, edit): (Verb, impl Fn(&mut Record, &Change) -> bool),
+    io: &mut Io<'_>,
+) -> anyhow::Result<Exit> {
+    let Whom { targets, skill, namespace, all_namespaces, operator_namespace, timeout, output, .. } = whom;
+    let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
+    let mut notes = Vec::new();
+    let place = if all_namespaces { "" } else { namespace.as_str() };
+    let target = skill.map_or(Target::Named(targets), Target::Skill);
+    let mut changes = if verb.holds {
+        targets::resolve(cluster, &target, place, &mut notes).await?
+    } else {
+        targets::recorded(cluster, &target, place, &mut notes).await?
+    };
+    if changes.is_empty() {
+        return Err(nobody(verb.holds, &notes));
+    }
+    let left_out = left_out(&mut changes, &operator_namespace);
+    if let Some(words) = left_out.first().filter(|_| matches!(target, Target::Named(_)) || changes.is_empty()) {
+        bail!("{words}");
+    }
+    let mut failed = !left_out.is_empty();
+    notes.extend(left_out);
+    let mut report = Report { namespaces: Vec::new(), notes };
+    let (mut written, mut broken) = (Vec::new(), None);
+    for (at, (namespace, change)) in changes.iter().enumerate() {
+        match write(cluster, namespace, |record| edit(record, change)).await {
+            Ok(true) => written.push((namespace.as_str(), change)),
+            Ok(false) => {
+                report.notes.push(if verb.holds {
+                    format!("{namespace}: {change} was in quarantine before")
+                } else {
+                    format!("{namespace}: {change} was not in quarantine")
+                });
+                written.push((namespace.as_str(), change));
+            }
+            // Nobody elsewhere is left open for it.
+            Err(error) if changes.len() > 1 && !error.is::<Unreachable>() => {
+                report.notes.push(format!("{error:#}"));
+                failed = true;
+            }
+            Err(error) if written.is_empty() => return Err(error),
+            Err(error) => {
+                let unknown = |(namespace, change): (&String, &Change)| {
+                    format!("{namespace}: {change} is not known to be written")
+                };
+                report.notes.extend(changes.iter().skip(at).map(unknown));
+                broken = Some(error);
+                break;
+            }
+        }
+    }
+    if written.is_empty() {
+        bail!("{}", report.notes.join("\n"));
+    }
+    for of in written {
+        if broken.is_none() {
+            match held_by(cluster, of, (verb, timeout.0), &mut report.notes).await {
+                Ok(holding) => {
+                    report.namespaces.push(holding);
+                    continue;
+                }
+                Err(error) => broken = Some(error),
+            }
+        }
+        let (namespace, change) = of;
+        report.notes.push(format!("{namespace}: {change} is written; what came of it is not known"));
+    }
+    io::print(output, &report, io.out, |out| table(out, &report))?;
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    let clean = !failed && report.namespaces.iter().all(holding::Holding::is_complete);
+    Ok(cluster.seen_all_or_partial(if clean { Exit::Ok } else { Exit::Findings }))
+}
+
+/// What came of it in one namespace, once it is written there.
+async fn held_by(
+    cluster: &Cluster,
+    of: (&str, &Change),
+    (verb, patience): (Verb, Duration),
+    notes: &mut Vec<String>,
+) -> anyhow::Result<holding::Holding> {
+    let mut holding = holding::wait(cluster, of, verb, patience, notes).await?;
+    if verb.evict {
+        holding.evict(cluster, notes).await?;
+    }
+    Ok(holding)
 }
 
 /// That nobody is meant; where something could not be read, nobody knows.
@@ -264,13 +304,46 @@ pub(in crate::cli) fn holds_any(namespace: &Value, own: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Change, left_out, nobody};
-    use crate::cli::Unseen;
+    use clap::Parser as _;
+    use serde_json::{Value, json};
+
+    use super::{Change, Record, Verb, left_out, nobody, on};
+    use crate::cli::cluster::fake;
+    use crate::cli::io::Io;
+    use crate::cli::{Cli, Command, Unreachable, Unseen};
+
+    /// Who was in quarantine by then was not printed.
+    #[tokio::test]
+    async fn what_is_written_is_printed_though_the_cluster_is_lost_in_the_middle() {
+        let cluster = fake::cluster(|path| match path {
+            "/api/v1/namespaces/a" => (200, json!({"metadata": {"name": "a", "resourceVersion": "1"}})),
+            "/api/v1/namespaces/b" => {
+                let says = json!({"kind": "Status", "status": "Failure", "message": "no", "reason": "X", "code": 401});
+                (401, says)
+            }
+            _ => fake::absent(),
+        })
+        .await;
+        let words = ["drawbridge", "quarantine", "namespace/a", "namespace/b", "--reason", "r", "-o", "json"];
+        let Command::Quarantine(args) = Cli::try_parse_from(words).unwrap().command else { unreachable!("it is one") };
+        let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+        let verb = Verb { holds: true, evict: false };
+        let hold = |record: &mut Record, change: &Change| record.hold(change, "r", None);
+        let ended = Box::pin(on(&cluster, args.whom, (verb, hold), &mut io)).await;
+        assert!(ended.is_err_and(|error| error.is::<Unreachable>()));
+        let report: Value = serde_json::from_slice(&out).unwrap();
+        let says = [
+            "b: the namespace is not known to be written",
+            "a: the namespace is written; what came of it is not known",
+        ];
+        assert_eq!(report["notes"], json!(says));
+    }
 
     /// Whoever holds an incident must not read that nobody has the skill where cards could not be read.
     #[test]
     fn that_nobody_has_the_skill_is_said_only_where_everything_was_read() {
-        let unread = nobody(true, &["/apis/x could not be read, so it is missing below (403: no)".to_owned()]);
+        let unread = nobody(true, &["/apis/x could not be read (403: no)".to_owned()]);
         assert!(unread.is::<Unseen>() && unread.to_string().contains("403"), "{unread}");
         for (holds, says) in [(true, "no AgentCard names that skill"), (false, "nobody is in quarantine")] {
             let error = nobody(holds, &[]);

@@ -394,6 +394,7 @@ pub fn people(origin: KindOrigin, kinds: Kinds) -> Vec<Value> {
     const VIEW: &[&str] = &["get", "list", "watch"];
     const EDIT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
     const ADMIN: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+    const SCALE: [&str; 3] = ["get", "update", "patch"];
     let rule = |kind: &Descriptor, resource: &str, verbs: &[&str]| PolicyRule {
         api_groups: Some(vec![kind.group.to_owned()]),
         resources: Some(vec![resource.to_owned()]),
@@ -401,7 +402,12 @@ pub fn people(origin: KindOrigin, kinds: Kinds) -> Vec<Value> {
         ..PolicyRule::default()
     };
     let role = |label: &str, kind: &Descriptor, who: &str, verbs: &[&str]| {
-        let status = rule(kind, &format!("{}/status", kind.plural), &["get"]);
+        let mut rules = vec![rule(kind, kind.plural, verbs), rule(kind, &format!("{}/status", kind.plural), &["get"])];
+        // A right of its own, which `kubectl scale` asks for; whoever may write the object sets the same number there.
+        if scales(kind) {
+            let verbs: Vec<&str> = verbs.iter().copied().filter(|verb| SCALE.contains(verb)).collect();
+            rules.push(rule(kind, &format!("{}/scale", kind.plural), &verbs));
+        }
         let mut metadata = metadata(&format!("{}-{who}-role", label.to_lowercase()), None);
         // `admin` has what `edit` has, and `edit` what `view` has: so two labels reach all three.
         let into = match who {
@@ -411,11 +417,7 @@ pub fn people(origin: KindOrigin, kinds: Kinds) -> Vec<Value> {
         };
         let labels = metadata.labels.get_or_insert_default();
         labels.extend(into.map(|into| (format!("{AGGREGATE}{into}"), "true".to_owned())));
-        object(&ClusterRole {
-            metadata,
-            rules: Some(vec![rule(kind, kind.plural, verbs), status]),
-            ..ClusterRole::default()
-        })
+        object(&ClusterRole { metadata, rules: Some(rules), ..ClusterRole::default() })
     };
     let is_served = |kind: &Kind| kind.descriptor().origin == origin && kinds.serves(kind.group());
     let mut ours: Vec<Kind> = Kind::ALL.iter().copied().filter(is_served).collect();
@@ -426,6 +428,12 @@ pub fn people(origin: KindOrigin, kinds: Kinds) -> Vec<Value> {
             [("admin", ADMIN), ("editor", EDIT), ("viewer", VIEW)].map(of)
         })
         .collect()
+}
+
+/// Whether objects of that kind have subresource `scale`.
+fn scales(kind: &Descriptor) -> bool {
+    let versions = kind.crd.map(|crd| crd().spec.versions).unwrap_or_default();
+    versions.iter().any(|version| version.subresources.as_ref().is_some_and(|all| all.scale.is_some()))
 }
 
 fn rules(rights: &[Right], holds: impl Fn(&Right) -> bool) -> Vec<PolicyRule> {

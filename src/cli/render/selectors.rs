@@ -76,12 +76,14 @@ const LIKE_TYPE: &str = "key, key.lowerAscii().matches('^k[a-z]{3,9}([.][a-z]{1,
 
 /// Workloads whose author wants to hear what will happen to their Pods: those that carry the type label, or one that was meant to be it, themselves or on
 /// their template, made by a person rather than by a controller, when the template or the label is new; and Namespaces that carry it, where
-/// it enrols nothing.
+/// it enrols nothing, or whose own switch is new, whatever its value: whether that switches anything, the webhook finds out.
 #[must_use]
 pub fn labelled_workloads(operator_namespace: &str) -> Reach {
     let template = "(request.kind.kind == 'CronJob' ? OBJECT.spec.jobTemplate.spec.template : OBJECT.spec.template)";
     let of = |object: &str| template.replace("OBJECT", object);
     let is_workload = "request.kind.kind != 'Namespace'";
+    let is_namespace = "request.kind.kind == 'Namespace'";
+    let switch = |object: &str| format!("{object}.metadata.?labels[?'{}']", keys::LABEL_NAMESPACE_ENABLED);
     let labels = |object: &str| format!("{object}.metadata.?labels.orValue({{}})");
     let own = |object: &str| format!("{object}.metadata.?labels[?'{}']", keys::LABEL_TYPE);
     let alike = |object: &str| format!("{}.filter({LIKE_TYPE})", labels(object));
@@ -95,8 +97,10 @@ pub fn labelled_workloads(operator_namespace: &str) -> Reach {
             condition(
                 "labelled",
                 &format!(
-                    "{}.exists({LIKE_TYPE}) || ({is_workload} && {}.?metadata.?labels.orValue({{}}).exists({LIKE_TYPE}))",
+                    "{}.exists({LIKE_TYPE}) || ({is_namespace} && {}.hasValue()) || \
+                     ({is_workload} && {}.?metadata.?labels.orValue({{}}).exists({LIKE_TYPE}))",
                     labels("object"),
+                    switch("object"),
                     of("object")
                 ),
             ),
@@ -107,11 +111,13 @@ pub fn labelled_workloads(operator_namespace: &str) -> Reach {
             condition(
                 "template-or-label-is-new",
                 &format!(
-                    "request.operation == 'CREATE' || {} != {} || {} != {} || ({is_workload} && {} != {})",
+                    "request.operation == 'CREATE' || {} != {} || {} != {} || ({is_namespace} && {} != {}) || ({is_workload} && {} != {})",
                     own("object"),
                     own("oldObject"),
                     alike("object"),
                     alike("oldObject"),
+                    switch("object"),
+                    switch("oldObject"),
                     of("object"),
                     of("oldObject"),
                 ),
@@ -153,4 +159,33 @@ pub(super) fn requirement<'a>(
 #[must_use]
 pub fn condition(name: &str, expression: &str) -> MatchCondition {
     MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expression(name: &str) -> String {
+        let Reach { conditions, .. } = labelled_workloads("kagenti-system");
+        let found = conditions.into_iter().find(|one| one.name == name);
+        found.unwrap_or_else(|| panic!("{name}")).expression
+    }
+
+    /// `kubectl label namespace team1 kagenti-enabled=False` switches nothing, and whoever writes it hears so only if the webhook is asked.
+    #[test]
+    fn a_namespace_is_reviewed_when_its_switch_is_new_and_for_no_other_reason_than_its_labels() {
+        let switch = |object: &str| format!("{object}.metadata.?labels[?'kagenti-enabled']");
+        let of_namespace = "request.kind.kind == 'Namespace'";
+        let (labelled, is_new) = (expression("labelled"), expression("template-or-label-is-new"));
+        let has_it = format!(" || ({of_namespace} && {}.hasValue())", switch("object"));
+        assert!(labelled.contains(&has_it), "{labelled}");
+        let differs = format!(" || ({of_namespace} && {} != {})", switch("object"), switch("oldObject"));
+        assert!(is_new.contains(&differs), "{is_new}");
+        assert!(is_new.starts_with("request.operation == 'CREATE' || "), "there is no old object: {is_new}");
+        // Of a workload the label says nothing, and no value is judged here: what switches is written once, with what is said of the rest.
+        for expression in [labelled, is_new] {
+            assert_eq!(expression.matches(of_namespace).count(), 1, "{expression}");
+            assert!(!expression.contains("'true'") && !expression.contains("'false'"), "{expression}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::kinds::Kinds;
@@ -16,6 +17,10 @@ use crate::server::guards::Kind as Guard;
 
 /// Seconds the API server waits for an answer.
 const TIMEOUT_SECONDS: i32 = 10;
+/// Without it AKS changes the namespace selectors of every webhook, again and again: namespaces that carry label `control-plane` are left out, a GitOps
+/// tool puts back what is changed once more, and server-side apply meets a conflict. That is to protect the namespaces of the cluster itself; the entries
+/// for Pods and workloads leave those out as they are, and the others are about our own kinds.
+const LEFT_ALONE: (&str, &str) = ("admissions.enforcer/disabled", "true");
 
 /// The two configurations. No `caBundle`: the running webhook publishes it.
 #[must_use]
@@ -66,9 +71,17 @@ fn shipped(file: &str) -> String {
     format!("`kubectl apply -f {file}` (of the installed version)")
 }
 
+/// Metadata of both configurations.
+fn named() -> ObjectMeta {
+    let (key, value) = LEFT_ALONE;
+    let mut metadata = metadata(keys::WEBHOOK_CONFIGURATION, None);
+    metadata.annotations.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+    metadata
+}
+
 fn mutating(install: &Install) -> MutatingWebhookConfiguration {
     MutatingWebhookConfiguration {
-        metadata: metadata(keys::WEBHOOK_CONFIGURATION, None),
+        metadata: named(),
         webhooks: Some(if install.kinds.injects() {
             vec![injection(install), trust_label(install), completion(install)]
         } else {
@@ -155,10 +168,10 @@ fn validating(install: &Install) -> ValidatingWebhookConfiguration {
         Kinds::Kaos => vec![kaos(install)],
         Kinds::Beeai => vec![beeai_agents(), beeai_builds()],
     };
-    ValidatingWebhookConfiguration { metadata: metadata(keys::WEBHOOK_CONFIGURATION, None), webhooks: Some(webhooks) }
+    ValidatingWebhookConfiguration { metadata: named(), webhooks: Some(webhooks) }
 }
 
-/// Tells people what will happen to the Pods of what they apply, and that a label on a Namespace enrols nothing.
+/// Tells people what will happen to the Pods of what they apply, and that a label on a Namespace enrols, or switches, nothing.
 fn advice(install: &Install) -> ValidatingWebhook {
     let rules = vec![
         rule("apps", "v1", &["deployments", "statefulsets", "daemonsets", "replicasets"], &["CREATE", "UPDATE"]),

@@ -5,6 +5,8 @@ use std::io::{Result, Write};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::print::printed;
+use crate::cli::io::shown;
 use crate::cli::scope::Scope;
 use crate::cli::survey::{self, text};
 use crate::store::Kind;
@@ -87,7 +89,7 @@ pub(super) fn table(out: &mut dyn Write, rows: &[BuildRow]) -> Result<()> {
     }
     let line = |row: &BuildRow| {
         let image = row.image.clone().unwrap_or_else(|| "-".to_owned());
-        [row.namespace.clone(), row.name.clone(), row.mode.clone(), row.phase.clone(), image]
+        printed(&[row.namespace.clone(), row.name.clone(), row.mode.clone(), row.phase.clone(), image])
     };
     let lines: Vec<[String; 5]> = std::iter::once(HEAD.map(str::to_owned)).chain(rows.iter().map(line)).collect();
     let mut widths = [0; 5];
@@ -102,7 +104,7 @@ pub(super) fn table(out: &mut dyn Write, rows: &[BuildRow]) -> Result<()> {
         writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     for row in rows.iter().filter(|row| row.attention) {
-        let (name, namespace, message) = (&row.name, &row.namespace, &row.message);
+        let (name, namespace, message) = (&row.name, &row.namespace, shown(&row.message));
         let logs = match row.phase.as_str() {
             "Failed" => format!("; drawbridge build logs {name} -n {namespace} shows what its Pods wrote"),
             _ => String::new(),

@@ -3,14 +3,16 @@
 //! In: the objects of a namespace, or of all, as the cluster has them. Out: a row each. What an Agent waits for is looked up among the objects
 //! themselves, so that it is true while no operator runs, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Result, Write};
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::print::printed;
 use crate::api::kaos_tools::read;
 use crate::api::kaos_tools::shape::{Mode, Model, Runtime};
+use crate::cli::io::shown;
 use crate::cli::scope::Scope;
 use crate::cli::survey::text;
 use crate::cli::tool_names;
@@ -48,6 +50,11 @@ type Known<'a> = BTreeMap<(&'static str, &'a str, &'a str), &'a Value>;
 
 /// The rows of all of them, by namespace and kind.
 pub(super) fn rows(objects: &[(Kind, &Value)], scope: &Scope) -> Vec<KaosRow> {
+    rows_beside(objects, &BTreeSet::new(), scope)
+}
+
+/// The same beside kinds that may not be seen: that none of them is here says nothing.
+pub(super) fn rows_beside(objects: &[(Kind, &Value)], unread: &BTreeSet<&'static str>, scope: &Scope) -> Vec<KaosRow> {
     let place = |kind: Kind, object: &'_ Value| -> (&'static str, String, String) {
         (kind.as_str(), text(object, "/metadata/namespace").to_owned(), text(object, "/metadata/name").to_owned())
     };
@@ -57,8 +64,10 @@ pub(super) fn rows(objects: &[(Kind, &Value)], scope: &Scope) -> Vec<KaosRow> {
             ((kind.as_str(), text(object, "/metadata/namespace"), text(object, "/metadata/name")), *object)
         })
         .collect();
-    let mut rows: Vec<_> =
-        objects.iter().map(|(kind, object)| (place(*kind, object), row(*kind, object, &known, scope))).collect();
+    let mut rows: Vec<_> = objects
+        .iter()
+        .map(|(kind, object)| (place(*kind, object), row(*kind, object, (&known, unread), scope)))
+        .collect();
     let order = |kind: &str| KINDS.iter().position(|one| one.as_str() == kind);
     rows.sort_by(|((kind, space, name), _), ((other, elsewhere, called), _)| {
         (space, order(kind), name).cmp(&(elsewhere, order(other), called))
@@ -66,7 +75,7 @@ pub(super) fn rows(objects: &[(Kind, &Value)], scope: &Scope) -> Vec<KaosRow> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-fn row(kind: Kind, object: &Value, known: &Known<'_>, scope: &Scope) -> KaosRow {
+fn row(kind: Kind, object: &Value, (known, unread): (&Known<'_>, &BTreeSet<&'static str>), scope: &Scope) -> KaosRow {
     let namespace = text(object, "/metadata/namespace");
     let at = |pointer: &str| text(object, pointer).to_owned();
     let watched = scope.watches(namespace);
@@ -79,7 +88,8 @@ fn row(kind: Kind, object: &Value, known: &Known<'_>, scope: &Scope) -> KaosRow 
             };
             let names = std::iter::once((Kind::ModelApi, &agent.model_api))
                 .chain(agent.mcp_servers.iter().map(|name| (Kind::McpServer, name)));
-            let lacks = names.filter_map(|(kind, name)| lack(known, kind, namespace, name)).collect();
+            let seen = names.filter(|(kind, _)| !unread.contains(kind.as_str()));
+            let lacks = seen.filter_map(|(kind, name)| lack(known, kind, namespace, name)).collect();
             (format!("{model} of {}", agent.model_api), lacks)
         }
         Kind::ModelApi => {
@@ -193,7 +203,7 @@ pub(super) fn table(out: &mut dyn Write, rows: &[KaosRow]) -> Result<()> {
         let waits = if row.waits_for.is_empty() { "-".to_owned() } else { row.waits_for.join(", ") };
         let ready = if row.ready { "yes" } else { "no" };
         let called = format!("{}/{}", row.kind, row.name);
-        [row.namespace.clone(), called, cut(&row.what), row.phase.clone(), ready.to_owned(), waits]
+        printed(&[row.namespace.clone(), called, cut(&row.what), row.phase.clone(), ready.to_owned(), waits])
     };
     let lines: Vec<[String; 6]> = std::iter::once(HEAD.map(str::to_owned)).chain(rows.iter().map(line)).collect();
     let mut widths = [0; 6];
@@ -223,7 +233,8 @@ pub(super) fn table(out: &mut dyn Write, rows: &[KaosRow]) -> Result<()> {
         };
         writeln!(
             out,
-            "{kind}/{name} in {namespace}: {waits}; drawbridge explain {}/{name} -n {namespace}",
+            "{kind}/{name} in {namespace}: {}; drawbridge explain {}/{name} -n {namespace}",
+            shown(&waits),
             kind.to_lowercase()
         )?;
     }
@@ -273,6 +284,22 @@ mod tests {
         let said = String::from_utf8(out).unwrap();
         assert!(said.contains("Agent.kaos.tools/clerk in shop: MCPServer none not found; drawbridge explain agent.kaos.tools/clerk -n shop"), "{said}");
         assert!(said.lines().any(|line| line.starts_with("shop       MCPServer/stock")), "{said}");
+    }
+
+    #[test]
+    fn of_a_kind_that_may_not_be_seen_nothing_is_called_absent() {
+        let clerk = object(
+            Kind::KaosAgent,
+            "clerk",
+            json!({"modelAPI": "llm", "mcpServers": ["stock"]}),
+            json!({"phase": "Ready", "ready": true}),
+        );
+        let unread = BTreeSet::from([Kind::ModelApi.as_str()]);
+        let rows = rows_beside(&[(clerk.0, &clerk.1)], &unread, &Scope::default());
+        assert_eq!(rows[0].waits_for, ["MCPServer/stock (does not exist)"]);
+        let unread = BTreeSet::from([Kind::ModelApi.as_str(), Kind::McpServer.as_str()]);
+        let rows = rows_beside(&[(clerk.0, &clerk.1)], &unread, &Scope::default());
+        assert!(rows[0].waits_for.is_empty() && !rows[0].attention, "{rows:?}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod terminating;
 mod trust;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -124,12 +124,17 @@ pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
 /// When the cluster does not answer, or its platform file or gates have a fault.
 pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: &str) -> anyhow::Result<Report> {
     let mut notes = Vec::new();
-    let mut seen = BTreeMap::new();
+    let (mut seen, mut unread) = (BTreeMap::<String, Seen>::new(), BTreeSet::new());
     for collection in collections(namespace) {
+        let before = notes.len();
         for object in cluster.list(&collection.path(), &mut notes).await? {
             keep(&mut seen, object);
         }
+        if notes.len() > before {
+            unread.insert(collection.kind);
+        }
     }
+    seen.values_mut().for_each(|of| of.unread.clone_from(&unread));
     let base = base(cluster, operator_namespace, &mut notes).await?;
     let mut builds = Vec::new();
     for kind in BUILDS {
@@ -147,11 +152,15 @@ pub async fn everything(cluster: &Cluster, namespace: &str, operator_namespace: 
     cards.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     let mut of_kaos = Vec::new();
     for kind in kaos::KINDS {
+        let before = notes.len();
         let items = cluster.list(&kind.path(namespace), &mut notes).await?;
+        if notes.len() > before {
+            unread.insert(kind.as_str());
+        }
         of_kaos.extend(items.into_iter().map(|item| (kind, item)));
     }
     let of_kaos: Vec<_> = of_kaos.iter().map(|(kind, object)| (*kind, object)).collect();
-    let kaos = kaos::rows(&of_kaos, &base.scope);
+    let kaos = kaos::rows_beside(&of_kaos, &unread, &base.scope);
     let trusted = base.world.platform()?.cards().trust;
     let namespaces = if namespace.is_empty() {
         cluster.list(&Kind::Namespace.path(""), &mut notes).await?
@@ -182,8 +191,10 @@ fn keep(seen: &mut BTreeMap<String, Seen>, object: Value) {
     match text(&object, "/kind") {
         survey::AGENT_RUNTIME => of.agent_runtimes.push(object),
         "Pod" => of.pods.push(object),
-        // ReplicaSets of Deployments are many and say nothing that their Deployment does not.
-        "ReplicaSet" if survey::controller(&object).is_some() => {}
+        // ReplicaSets of Deployments are many and say nothing that their Deployment does not; of a controller that is not read here (a Rollout of
+        // Argo) those that have Pods stand for it.
+        "ReplicaSet" if survey::belongs_to_another(&object) => {}
+        "ReplicaSet" if survey::controller(&object).is_some() && object["spec"]["replicas"] == 0 => {}
         _ => of.workloads.push(object),
     }
 }

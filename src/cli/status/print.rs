@@ -1,9 +1,12 @@
 //! Rows as a table for people.
+//!
+//! Promise: what a status, a spec or an API server says is printed by [`shown`] alone: whoever writes one writes nothing else on this terminal.
 
 use std::io::{Result, Write};
 
 use super::row::{By, Drift, Rollout, Row};
 use super::{Report, RolloutState};
+use crate::cli::io::{shown, shown_lines};
 use crate::domain::reason::Reason;
 use crate::domain::workload::WorkloadKind;
 
@@ -13,7 +16,7 @@ const HEAD: [&str; 10] =
 /// The whole table, and below it the reason in words of every row that needs a person.
 pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Result<()> {
     for one in &report.installation {
-        writeln!(out, "{one}")?;
+        writeln!(out, "{}", shown_lines(one, INDENT))?;
     }
     if !report.installation.is_empty() {
         writeln!(out)?;
@@ -22,7 +25,7 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
         let seen = if report.notes.is_empty() { "" } else { " that could be read" };
         writeln!(out, "no workload{seen} is enrolled")?;
     } else {
-        let lines: Vec<[String; 10]> = report.workloads.iter().map(cells).collect();
+        let lines: Vec<[String; 10]> = report.workloads.iter().map(|row| printed(&cells(row))).collect();
         let mut widths = HEAD.map(str::len);
         for line in &lines {
             for (width, cell) in widths.iter_mut().zip(line) {
@@ -35,7 +38,8 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
         }
     }
     for row in report.workloads.iter().filter(|row| row.attention) {
-        writeln!(out, "{}/{} in {}: {}", row.kind, row.name, row.namespace, words(row))?;
+        let line = format!("{}/{} in {}: {}", row.kind, row.name, row.namespace, words(row));
+        writeln!(out, "{}", shown_lines(&line, INDENT))?;
     }
     super::builds::table(out, &report.builds)?;
     if !report.cards.is_empty() {
@@ -47,7 +51,15 @@ pub(super) fn table(out: &mut dyn Write, report: &Report, colour: bool) -> Resul
     for namespace in &report.terminating {
         writeln!(out, "namespace {namespace} is being deleted: what is in it is not listed")?;
     }
-    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {}", shown_lines(note, INDENT)))
+}
+
+/// What further lines of one message begin with.
+const INDENT: &str = "  ";
+
+/// Cells as they may stand on a line.
+pub(super) fn printed<const COLUMNS: usize>(cells: &[String; COLUMNS]) -> [String; COLUMNS] {
+    cells.each_ref().map(|cell| shown(cell))
 }
 
 /// A table whose rows are printed as they come. Columns stay where they are until a row needs more room; then the head is printed again.
@@ -65,7 +77,8 @@ impl Flow {
     /// Rows that came together: their cells, whether each is gone, and whether it needs a person.
     pub(super) fn rows(&mut self, out: &mut dyn Write, rows: &[([String; 10], bool, bool)]) -> Result<()> {
         let mut wanted = self.widths.unwrap_or(HEAD.map(str::len));
-        for (line, ..) in rows {
+        let rows: Vec<_> = rows.iter().map(|(line, gone, attention)| (printed(line), *gone, *attention)).collect();
+        for (line, ..) in &rows {
             // What stands in the last column moves nothing.
             for (width, cell) in wanted.iter_mut().zip(line).take(HEAD.len() - 1) {
                 *width = (*width).max(cell.chars().count());
@@ -75,12 +88,11 @@ impl Flow {
             self.widths = Some(wanted);
             head(out, &wanted)?;
         }
-        for (line, gone, attention) in rows {
-            let mut line = line.clone();
-            if *gone {
+        for (mut line, gone, attention) in rows {
+            if gone {
                 line[9] = "(gone)".to_owned();
             }
-            put(out, &line, &wanted, (*attention, self.colour))?;
+            put(out, &line, &wanted, (attention, self.colour))?;
         }
         Ok(())
     }

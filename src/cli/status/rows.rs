@@ -33,6 +33,8 @@ pub(super) struct Seen {
     pub(super) workloads: Vec<Value>,
     /// Pods.
     pub(super) pods: Vec<Value>,
+    /// Kinds that may not be seen: that none is here says nothing.
+    pub(super) unread: BTreeSet<&'static str>,
 }
 
 /// The rows of a namespace, in the order of [`Row::key`].
@@ -83,9 +85,15 @@ pub(super) fn rows(seen: &Seen, namespace: &str, world: &World, events: &[Value]
         rows.push(row(object, &subject, (pointing, of_its_own, events), &snapshot)?);
     }
     for (target, pointing) in of_target.iter().filter(|(target, _)| !found.contains(*target)) {
-        rows.push(without_target(namespace, target, pointing));
+        rows.push(without_target(namespace, target, (pointing.as_slice(), &seen.unread)));
     }
     rows.extend(seen.agent_runtimes.iter().filter_map(|object| without_workload(namespace, object)));
+    if seen.unread.contains(WorkloadKind::Pod.as_str()) {
+        // None is there to be counted, which is no news of those that run.
+        rows.iter_mut()
+            .filter(|row| row.decision == Reason::Injected.class().as_str())
+            .for_each(|row| row.protected = None);
+    }
     rows.sort_by_key(Row::key);
     Ok(rows)
 }
@@ -291,14 +299,24 @@ fn count(pods: &[&Value], verdict: &Verdict) -> Pods {
     counted
 }
 
-/// An AgentRuntime without its workload.
-fn without_target(namespace: &str, target: &Workload, pointing: &[&Value]) -> Row {
+/// An AgentRuntime without its workload, which may be there where its kind is `unread`.
+fn without_target(namespace: &str, target: &Workload, (pointing, unread): (&[&Value], &BTreeSet<&'static str>)) -> Row {
     // A kind that is not served, or may not be read, is another matter than an object that is not there.
     let said = pointing.first().and_then(|object| condition(object, "Ready"));
     let said = said.filter(|ready| text(ready, "/status") == "False" && text(ready, "/reason").starts_with("Target"));
+    let called = (target.kind.as_str(), target.name.as_str());
+    if said.is_none() && unread.contains(called.0) {
+        let code = Reason::TargetUnreadable.code();
+        let told = pointing.first().and_then(|object| condition(object, "Ready"));
+        let (ready, reason, message) = match told.filter(|told| text(told, "/status") == "False") {
+            Some(told) => (Some(false), text(told, "/reason"), text(told, "/message").to_owned()),
+            None => (None, code, format!("{} {} may not be seen with your rights", called.0, called.1)),
+        };
+        return nothing_there(namespace, called, pointing, (ready, reason, message));
+    }
     let absent = (Reason::TargetNotFound.code(), Reason::TargetNotFound.sentence());
     let (reason, message) = said.map_or(absent, |ready| (text(ready, "/reason"), text(ready, "/message")));
-    nothing_there(namespace, (target.kind.as_str(), &target.name), pointing, (Some(false), reason, message.to_owned()))
+    nothing_there(namespace, called, pointing, (Some(false), reason, message.to_owned()))
 }
 
 /// An AgentRuntime that has no workload's row to be told in: it points at nothing that can be enrolled, or it is being deleted and what

@@ -174,5 +174,5 @@ pub const FIELDS: &[Field] = &[
             somebody else opens it",
     ),
     ("terminating[]", "string", "namespaces that are being deleted: what is in them is left out"),
-    ("notes[]", "string", "what could not be read: then the exit code is 4"),
+    ("notes[]", "string", "what could not be read: then the exit code is 4, where nothing else makes it 1"),
 ];

@@ -27,17 +27,17 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How many workloads are restarted at once; the next wait until their Pods are replaced.
 const WAVE: usize = 5;
 
-/// Carries out a plan; a wave of restarts, and a Job whose Pods have to go, is waited for so long at most.
+/// Carries out a plan; a wave of restarts, and a Job whose Pods have to go, is waited for so long at most. What is over is in `done`, also when the rest
+/// is cut short.
 ///
 /// # Errors
 /// When the cluster does not answer any more.
 pub(super) async fn all(
     cluster: &Cluster,
-    found: &Found,
-    plan: &Plan,
+    (found, plan): (&Found, &Plan),
     patience: Duration,
-) -> anyhow::Result<Vec<Done>> {
-    let mut done = Vec::new();
+    done: &mut Vec<Done>,
+) -> anyhow::Result<()> {
     let mut wave: Vec<Step> = Vec::new();
     for step in &plan.steps {
         if wave.len() == WAVE {
@@ -64,7 +64,7 @@ pub(super) async fn all(
             break;
         }
     }
-    Ok(done)
+    Ok(())
 }
 
 /// What is said of a step that the API server refuses.

@@ -54,6 +54,8 @@ pub(super) struct Found {
     pub(super) restricting: Vec<Part>,
     /// Jobs whose Pods wait behind the scheduling gate.
     pub(super) jobs: Vec<Part>,
+    /// Namespaces of which not everything could be read that may use a ConfigMap or ServiceAccount.
+    pub(super) unread: BTreeSet<String>,
 }
 
 impl Found {
@@ -213,15 +215,11 @@ async fn installation(cluster: &Cluster, options: &Options, notes: &mut Vec<Stri
         .into_iter()
         .map(|(path, version, kind)| (path, serde_json::json!({"apiVersion": version, "kind": kind}), kind == "Lease"));
     for (path, wanted, always_ours) in rendered.chain(more) {
-        match cluster.get(&path).await? {
-            Answer::Object(mut object) => {
-                object["kind"] = wanted["kind"].clone();
-                let edited =
-                    is_settings(&object) && edited(&object).unwrap_or_else(|| object["data"] != wanted["data"]);
-                parts.push(Part { path, object, always_ours, edited });
-            }
-            Answer::Absent => {}
-            Answer::Refused(code, message) => notes.push(format!("{path} could not be read ({code}: {message})")),
+        // What may not be seen is told, and so does the exit code.
+        if let Answer::Object(mut object) = cluster.read(&path, notes).await? {
+            object["kind"] = wanted["kind"].clone();
+            let edited = is_settings(&object) && edited(&object).unwrap_or_else(|| object["data"] != wanted["data"]);
+            parts.push(Part { path, object, always_ours, edited });
         }
     }
     let ours = ours();
@@ -367,6 +365,7 @@ async fn pods(cluster: &Cluster, found: &mut Found, notes: &mut Vec<String>) -> 
     namespaces.extend(enrolled.iter().map(|pod| text(pod, "/metadata/namespace").to_owned()));
     namespaces.extend(found.belongings.iter().map(|part| text(&part.object, "/metadata/namespace").to_owned()));
     for namespace in namespaces {
+        let told = notes.len();
         let collection = format!("/api/v1/namespaces/{namespace}/pods");
         let of_jobs = Kind::Job.path(&namespace);
         let listed = cluster.list(&of_jobs, notes).await?;
@@ -412,6 +411,9 @@ async fn pods(cluster: &Cluster, found: &mut Found, notes: &mut Vec<String>) -> 
                 );
                 found.users.entry(key).or_default().insert(format!("RoleBinding {}", text(&binding, "/metadata/name")));
             }
+        }
+        if notes.len() > told {
+            found.unread.insert(namespace);
         }
     }
     Ok(())

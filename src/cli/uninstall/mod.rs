@@ -17,14 +17,17 @@ mod trust;
 
 pub(in crate::cli) use found::path;
 
+use std::time::Duration;
+
 use serde::Serialize;
 
-use super::cluster::{self, ClusterArgs};
+use super::cluster::{self, Cluster, ClusterArgs};
 use super::given;
 use super::io::{self, Io};
 use super::serve::flags::Span;
 use super::{Exit, Format};
 use crate::domain::keys;
+use found::Found;
 pub use plan::{Kept, Options, Phase, Plan, Step};
 
 /// Arguments of `uninstall`.
@@ -93,42 +96,82 @@ pub struct Report {
 /// When the cluster does not answer, or the operator is in another namespace than the one named.
 pub fn run(args: Args, io: &mut Io<'_>) -> anyhow::Result<Exit> {
     let Args { yes, crds, timeout, keep_policies, keep_pods, operator_namespace, output, cluster } = args;
-    let (report, cluster) = cluster::block_on(async {
+    cluster::block_on(async {
         let cluster = cluster.connect().await?;
         let options = Options { operator_namespace, crds, keep_policies, keep_pods };
-        let mut notes = Vec::new();
-        let found = found::read(&cluster, &options, &mut notes).await?;
-        if let Some((place, says)) = elsewhere::operator(&found.parts, &options.operator_namespace) {
-            anyhow::bail!(
-                "the operator is installed in namespace {place}, not in {}: {says} names its account there. Nothing was changed. What to do: drawbridge \
-                 uninstall --operator-namespace {place}",
-                options.operator_namespace
-            );
+        Box::pin(ended(&cluster, &options, (yes.then_some(timeout.0), output), io)).await
+    })
+}
+
+/// Of a command that ended before it had looked what is left.
+const CUT_SHORT: &str = "the command was cut short, and what is left could not be listed";
+
+/// Plans and prints; where there is patience, carries out and proves. Whatever cuts that short, what was done by then is printed first.
+async fn ended(
+    cluster: &Cluster,
+    options: &Options,
+    (patience, output): (Option<Duration>, Format),
+    io: &mut Io<'_>,
+) -> anyhow::Result<Exit> {
+    let mut notes = Vec::new();
+    let found = found::read(cluster, options, &mut notes).await?;
+    if let Some((place, says)) = elsewhere::operator(&found.parts, &options.operator_namespace) {
+        anyhow::bail!(
+            "the operator is installed in namespace {place}, not in {}: {says} names its account there. Nothing was changed. What to do: drawbridge \
+             uninstall --operator-namespace {place}",
+            options.operator_namespace
+        );
+    }
+    let plan = plan::plan(&found, options);
+    let Some(patience) = patience else {
+        let report = Report { plan, done: None, left: None, notes };
+        io::print(output, &report, io.out, |out| print::report(out, &report))?;
+        return Ok(cluster.seen_all_or_partial(Exit::Ok));
+    };
+    if output == Format::Table {
+        print::plan(io.out, &plan, &notes)?;
+    }
+    let mut done = Vec::new();
+    let carried = carried_out(cluster, options, (&found, &plan, patience), (&mut done, &mut notes));
+    let (left, broken) = match Box::pin(carried).await {
+        Ok(rest) => (plan::left(&rest, &done), None),
+        Err(error) => {
+            notes.push(CUT_SHORT.to_owned());
+            (plan::cut_short(&plan, &done), Some(error))
         }
-        let plan = plan::plan(&found, &options);
-        if !yes {
-            return Ok((Report { plan, done: None, left: None, notes }, cluster));
-        }
-        if output == Format::Table {
-            print::plan(io.out, &plan, &notes)?;
-        }
-        let mut done = carry_out::all(&cluster, &found, &plan, timeout.0).await?;
-        if done.iter().all(|done| done.outcome != "refused" || done.step.phase > Phase::Operator) {
-            carry_out::replaced(&cluster, &found, &plan.steps, timeout.0).await?;
-            // What was in use by then may not be any more. Nothing is restarted twice.
-            let found = found::read(&cluster, &options, &mut Vec::new()).await?;
-            let mut again = plan::plan(&found, &options);
-            again.steps.retain(|step| step.phase != Phase::Restarts);
-            done.extend(carry_out::all(&cluster, &found, &again, timeout.0).await?);
-        }
-        let mut proof = Vec::new();
-        let rest = plan::plan(&found::read(&cluster, &options, &mut proof).await?, &options);
-        notes.extend(proof);
-        notes.dedup();
-        Ok((Report { plan, left: Some(plan::left(&rest, &done)), done: Some(done), notes }, cluster))
-    })?;
+    };
+    let report = Report { plan, left: Some(left), done: Some(done), notes };
     io::print(output, &report, io.out, |out| print::report(out, &report))?;
+    if let Some(error) = broken {
+        return Err(error);
+    }
     // What stays because something needs it is in the plan, and no failure of it.
     let undone = report.left.iter().flatten().any(|left| !left.planned);
     Ok(cluster.seen_all_or_partial(if undone { Exit::Findings } else { Exit::Ok }))
 }
+
+/// Carries the plan out; what is planned after that. Each step is told in `done` as soon as it is over.
+async fn carried_out(
+    cluster: &Cluster,
+    options: &Options,
+    (found, plan, patience): (&Found, &Plan, Duration),
+    (done, notes): (&mut Vec<Done>, &mut Vec<String>),
+) -> anyhow::Result<Plan> {
+    carry_out::all(cluster, (found, plan), patience, done).await?;
+    if done.iter().all(|done| done.outcome != "refused" || done.step.phase > Phase::Operator) {
+        carry_out::replaced(cluster, found, &plan.steps, patience).await?;
+        // What was in use by then may not be any more. Nothing is restarted twice.
+        let found = found::read(cluster, options, &mut Vec::new()).await?;
+        let mut again = plan::plan(&found, options);
+        again.steps.retain(|step| step.phase != Phase::Restarts);
+        carry_out::all(cluster, (&found, &again), patience, done).await?;
+    }
+    let mut proof = Vec::new();
+    let rest = plan::plan(&found::read(cluster, options, &mut proof).await?, options);
+    proof.retain(|note| !notes.contains(note));
+    notes.extend(proof);
+    Ok(rest)
+}
+
+#[cfg(test)]
+mod tests;

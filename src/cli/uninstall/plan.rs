@@ -221,6 +221,21 @@ pub(super) fn left(rest: &Plan, done: &[super::Done]) -> Vec<Kept> {
     undone
 }
 
+/// What a plan that was cut short has not done, as far as is known: each step with the refusal it met, or that nobody knows.
+#[must_use]
+pub(super) fn cut_short(plan: &Plan, done: &[super::Done]) -> Vec<Kept> {
+    const UNKNOWN: &str = "not known to be done, because the command was cut short; run uninstall once more";
+    let undone = plan.steps.iter().filter_map(|step| {
+        let why = match done.iter().rev().find(|done| done.step == *step) {
+            None => UNKNOWN.to_owned(),
+            Some(done) if done.outcome == "refused" => done.message.clone().unwrap_or_default(),
+            Some(_) => return None,
+        };
+        Some(Kept { object: step.object.clone(), why, planned: false })
+    });
+    undone.chain(plan.later.iter().cloned()).collect()
+}
+
 /// The text at a pointer, empty when there is none.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
@@ -501,6 +516,14 @@ fn belonging(plan: &mut Plan, part: &Part, found: &Found) {
         let more = if users.len() > 1 { format!(" and {} more", users.len() - 1) } else { String::new() };
         let why = format!(
             "{first}{more} of that namespace still needs it; replace those Pods (kubectl rollout restart), then run uninstall again"
+        );
+        return plan.later.push(Kept { object: title(object), why, planned: true });
+    }
+    // Nobody knows whether a Pod needs it.
+    if found.unread.contains(namespace) {
+        let why = format!(
+            "what may use it in namespace {namespace} could not all be read; run uninstall again as somebody who may list Pods, Jobs, Deployments, \
+             StatefulSets, DaemonSets, CronJobs and RoleBindings there"
         );
         return plan.later.push(Kept { object: title(object), why, planned: true });
     }

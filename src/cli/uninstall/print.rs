@@ -4,6 +4,7 @@ use std::io::{Result, Write};
 
 use super::Report;
 use super::plan::{Kept, Phase, Plan};
+use crate::cli::io::shown;
 
 /// The plan, phase by phase; `notes` are about what could not be read.
 pub(super) fn plan(out: &mut dyn Write, plan: &Plan, notes: &[String]) -> Result<()> {
@@ -17,9 +18,9 @@ pub(super) fn plan(out: &mut dyn Write, plan: &Plan, notes: &[String]) -> Result
         writeln!(out, "{}. {}", number + 1, phase.sentence())?;
         for step in plan.steps.iter().filter(|step| step.phase == phase) {
             if step.effect == "deleted" {
-                writeln!(out, "   - {}", step.object)?;
+                writeln!(out, "   - {}", shown(&step.object))?;
             } else {
-                writeln!(out, "   - {}: {}", step.object, step.effect)?;
+                writeln!(out, "   - {}: {}", shown(&step.object), shown(&step.effect))?;
             }
         }
     }
@@ -56,7 +57,7 @@ pub(super) fn report(out: &mut dyn Write, report: &Report) -> Result<()> {
             }
         }
     }
-    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}; nothing can be said about it"))
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {}; nothing can be said about it", shown(note)))
 }
 
 fn kept(out: &mut dyn Write, title: &str, all: &[Kept]) -> Result<()> {
@@ -64,5 +65,5 @@ fn kept(out: &mut dyn Write, title: &str, all: &[Kept]) -> Result<()> {
         return Ok(());
     }
     writeln!(out, "{title}:")?;
-    all.iter().try_for_each(|one| writeln!(out, "   - {}: {}", one.object, one.why))
+    all.iter().try_for_each(|one| writeln!(out, "   - {}: {}", shown(&one.object), shown(&one.why)))
 }

@@ -228,6 +228,40 @@ fn standard_input_is_no_two_things_at_once() {
     assert!(out.is_empty() && String::from_utf8_lossy(&err).contains("named twice"), "{out:?} {err:?}");
 }
 
+/// Nothing of them reaches an agent namespace, and they passed for content that does.
+#[test]
+fn binary_data_of_a_template_is_told() {
+    let template = |name: &str, namespace: &str, data: Value| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data,
+            "binaryData": {"logo.png": "//4="}})
+    };
+    let texts = || json!({"envoy.yaml": "a: 1"});
+    for (object, says) in [
+        (template("envoy-config", "kagenti-system", texts()), Some("in binaryData (logo.png) reaches none of them")),
+        (template("envoy-config", "kagenti-system", json!({})), Some("has its keys in binaryData, which is not read")),
+        (template("mine", "kagenti-system", texts()), None),
+        (template("envoy-config", "team1", texts()), None),
+    ] {
+        let seen = found(&object);
+        match says {
+            Some(says) => assert!(has(&seen, "NamespaceConfigUnreadable", says), "{object}: {seen:?}"),
+            None => assert!(seen.iter().all(|(_, text)| !text.contains("binaryData")), "{object}: {seen:?}"),
+        }
+    }
+}
+
+/// Whatever is no object among the items of a List was passed over without a word.
+#[test]
+fn items_that_are_no_objects_are_findings() {
+    let input =
+        "apiVersion: v1\nkind: List\nitems:\n- text\n- {apiVersion: v1, kind: Service, metadata: {name: a}}\n- [1]\n";
+    let (exit, out, err) = run("-", input);
+    let found: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let lines: Vec<_> = found.iter().map(|finding| (&finding["code"], &finding["line"])).collect();
+    assert_eq!(exit, Exit::Findings, "{err}");
+    assert_eq!(lines, [(&json!("Syntax"), &json!(4)), (&json!("Syntax"), &json!(6))], "{out}");
+}
+
 /// kubectl reads nothing of them, and they passed for documents in order.
 #[test]
 fn a_document_that_is_no_object_is_a_finding() {

@@ -50,6 +50,8 @@ fn what_fails_first_is_said_and_what_passes_by_itself_needs_nobody() {
         assert_eq!((row.reason.as_deref(), row.attention), (Some(reason), attention));
         assert!(row.words().contains("drawbridge explain agentcard/c -n team"));
     }
+    let hostile = CardRow::of(&card("c", fails("Synced", "Fetch\u{1b}[2J\nFailed")));
+    assert!(!hostile.words().contains(['\u{1b}', '\n']), "{:?}", hostile.words());
     let both = json!([{"type": "Verified", "status": "False", "reason": "V", "message": ""},
         {"type": "Synced", "status": "False", "reason": "S", "message": ""}]);
     assert_eq!(CardRow::of(&card("c", json!({"status": {"conditions": both}}))).reason.as_deref(), Some("S"));
@@ -72,7 +74,9 @@ fn cards_are_chosen_by_skill_and_by_whether_they_are_verified() {
 #[test]
 fn one_card_is_told_in_full_and_its_words_cannot_move_a_cursor() {
     let hostile = json!({"status": {"servedUrl": "http://0.0.0.0:8000", "card": {"name": "A\u{1b}[2J\u{202e}gnp", "description": "x\ny"}}});
-    let object = card("c", hostile);
+    let mut object = card("c", hostile);
+    let more = json!({"type": "Sync\u{1b}]0;ed", "status": "False", "reason": "R\u{1b}", "message": ""});
+    object["status"]["conditions"].as_array_mut().unwrap().push(more);
     let mut out = Vec::new();
     told(&mut out, &object, &CardRow::of(&object)).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -94,6 +98,17 @@ fn one_card_is_told_in_full_and_its_words_cannot_move_a_cursor() {
     assert_eq!(value["status"].get("card"), None);
 }
 
+/// What is no name asked for something else: an empty one for the list of all cards, which was shown as a card without a name.
+#[test]
+fn what_is_no_name_is_not_asked_for() {
+    use clap::Parser as _;
+    let reads = |name: &str| crate::cli::Cli::try_parse_from(["drawbridge", "card", "get", name]).is_ok();
+    for name in ["", "agentcard/w", "w?watch=true", "../pods/w", "W"] {
+        assert!(!reads(name), "{name:?}");
+    }
+    assert!(reads("weather-deployment-card") && reads("a.b"));
+}
+
 #[test]
 fn an_empty_list_says_what_would_make_it_longer() {
     let of = |all, notes: &[&str]| {
@@ -104,6 +119,8 @@ fn an_empty_list_says_what_would_make_it_longer() {
     };
     let printed = |all| of(all, &["half"]);
     assert!(printed(0).contains("protocol.kagenti.io/a2a") && printed(0).ends_with("note: half\n"));
+    let hostile = of(0, &["/apis/x (503: \u{1b}[2Jno\nnote: all is well)"]);
+    assert!(hostile.ends_with("note: /apis/x (503: \\u{1b}[2Jno\\nnote: all is well)\n"), "{hostile:?}");
     assert!(printed(3).starts_with("none of 3 AgentCards"));
     // Cards that may not be read are not none.
     assert!(printed(0).starts_with("no AgentCard that could be read here: "), "{}", printed(0));

@@ -7,7 +7,7 @@ use crate::cli::policy::left::left;
 use crate::cli::survey::{annotation, label, text};
 use crate::domain::keys;
 
-const NAME: &str = "reach";
+pub(super) const NAME: &str = "reach";
 
 fn is_ours(policy: &&Value) -> bool {
     label(policy, keys::LABEL_POLICY_MANAGED_BY) == Some(keys::MANAGED_BY_DRAWBRIDGE)
@@ -20,6 +20,9 @@ pub(super) fn reach(facts: &Facts) -> Check {
     if let Some(who) = alive.find_map(|pod| label(pod, keys::LABEL_QUARANTINED)) {
         let text = format!("{who} is in quarantine: nobody reaches it, it reaches nobody, and no Pod of it is made");
         return check(NAME, Err((text, format!("drawbridge release agent/{who} {} ends that", place(facts)))));
+    }
+    if let Some(hidden) = facts.hidden(NAME, "what NetworkPolicies let it reach") {
+        return hidden;
     }
     let ours = || facts.policies.iter().filter(is_ours);
     if ours().all(|policy| text(policy, "/metadata/name") != keys::DEFAULT_DENY) {

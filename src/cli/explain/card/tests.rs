@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::cli::cluster::fake;
 
 fn card(more: Value) -> Value {
     let mut object = json!({
@@ -37,6 +38,7 @@ fn good() -> Facts {
         pods: vec![pod(json!({}))],
         cards: vec![card.clone()],
         policies: Vec::new(),
+        hidden: BTreeSet::new(),
         card,
     }
 }
@@ -182,4 +184,29 @@ fn another_card_of_the_same_workload_is_named_unless_it_does_not_count() {
         let facts = Facts { cards: vec![good().card, other(metadata)], ..good() };
         assert_eq!(failing(&facts).0, if named { vec!["one card"] } else { Vec::new() });
     }
+}
+
+/// That the workload does not exist, and a Service has to be made, was said to somebody who may see neither.
+#[tokio::test]
+async fn what_may_not_be_seen_is_not_called_absent() {
+    let cluster = fake::cluster(|path| match path {
+        "/apis/agent.kagenti.dev/v1alpha1/namespaces/team/agentcards" => {
+            fake::list("AgentCard", "agent.kagenti.dev/v1alpha1", &[card(json!({}))])
+        }
+        _ => fake::refused(),
+    })
+    .await;
+    let mut notes = Vec::new();
+    let facts = read(&cluster, "team", "c", &mut notes).await.unwrap();
+    let (failed, text) = failing(&facts);
+    assert_eq!((failed, notes.len()), (vec![], 4), "{text}{notes:?}");
+    for part in ["Deployment/w may not be seen", "w may not be seen", "what NetworkPolicies let it reach may not be"] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    assert!(!text.contains("does not exist") && !text.contains("not enforced"), "{text}");
+    assert_eq!(cluster.seen_all_or_partial(Exit::Ok), Exit::Partial);
+    let hidden = Facts { pods: Vec::new(), hidden: BTreeSet::from([PODS]), ..good() };
+    let (failed, text) = failing(&hidden);
+    assert_eq!(failed, [""; 0], "{text}");
+    assert!(text.contains("Pods       what runs of it may not be seen"), "{text}");
 }

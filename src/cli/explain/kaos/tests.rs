@@ -142,6 +142,50 @@ fn what_runs_says_its_pods_its_route_and_what_is_not_its_own() {
     assert!(!said.contains("sk-secret"), "{said}");
 }
 
+/// What the object's own status says must be read here as well: `kubectl describe` shows it.
+#[test]
+fn what_waits_for_its_turn_or_is_not_followed_says_so() {
+    let condition = |kind: &str, status: &str, message: &str| json!({"type": kind, "status": status, "reason": "X", "message": message});
+    let says = |kind: Kind, message: &str, conditions: Value| {
+        let name = if kind == Kind::ModelApi { "ModelAPI" } else { "Agent" };
+        let spec = json!({"mode": "Hosted", "hostedConfig": {"model": "x"}, "modelAPI": "llm"});
+        let status = json!({"phase": "Ready", "ready": true, "message": message, "conditions": conditions});
+        text(&told(&facts(kind, object(name, "llm", spec, status))))
+    };
+    let said = says(
+        Kind::KaosAgent,
+        "Deployment ready replicas: 1/1",
+        json!([
+            condition("Stalled", "True", "Pods are refused"),
+            condition("Reconciling", "True", "Deployment agent-llm waits for its turn"),
+            condition("ReferencesPending", "True", "its Pods are made again in their turn"),
+            condition("ReferencesUnfollowed", "True", "Secret s and 3 more are not followed"),
+        ]),
+    );
+    has(
+        &said,
+        &[
+            "fails rollout      X: Pods are refused",
+            "-     rollout      Deployment agent-llm waits for its turn",
+            "-     references   its Pods are made again in their turn",
+            "-     references   Secret s and 3 more are not followed",
+        ],
+    );
+    let said = says(
+        Kind::ModelApi,
+        "the same",
+        json!([
+            condition("Reconciling", "True", "the same"),
+            condition("ReferencesPending", "False", "over"),
+            condition("Restricted", "False", "NetworkPolicy modelapi-llm is not this object's"),
+        ]),
+    );
+    has(&said, &["fails restriction  NetworkPolicy modelapi-llm is not this object's"]);
+    assert!(!said.contains(" rollout ") && !said.contains(" references "), "{said}");
+    let said = says(Kind::ModelApi, "", json!([condition("Restricted", "True", "the policy stays as it is")]));
+    has(&said, &["-     restriction  the policy stays as it is"]);
+}
+
 #[test]
 fn tools_say_their_runtime_and_a_wrong_one_what_there_is() {
     let served = facts(

@@ -435,7 +435,30 @@ fn conditions(facts: &Facts) -> Vec<Check> {
             Err((words, "the message of the condition says what; drawbridge status shows what Pods lack".to_owned())),
         ));
     }
+    // What only says once more why it is not ready stands above.
+    if let Some(goes_on) =
+        told("Reconciling").filter(|one| text(one, "/message") != text(&facts.object, "/status/message"))
+    {
+        checks.push(unknown("rollout", text(goes_on, "/message")));
+    }
+    for kind in ["ReferencesPending", "ReferencesUnfollowed"] {
+        checks.extend(told(kind).map(|one| unknown("references", text(one, "/message"))));
+    }
+    checks.extend(restriction(facts));
     checks
+}
+
+/// That others may reach a ModelAPI than those that name it, or not all of those, though the platform restricts it.
+fn restriction(facts: &Facts) -> Option<Check> {
+    const NAME: &str = "restriction";
+    let said = condition(&facts.object, "Restricted")?;
+    let words = text(said, "/message");
+    Some(match text(said, "/status") {
+        "False" => {
+            check(NAME, Err((words.to_owned(), "do what it says; the policy is then made by itself".to_owned())))
+        }
+        _ => unknown(NAME, words),
+    })
 }
 
 /// Which tools a server offers, where it is asked.

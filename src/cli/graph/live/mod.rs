@@ -41,7 +41,9 @@ enum Found {
 
 /// Tries every edge of the graph.
 pub(super) async fn tried(graph: &mut Graph, cluster: &Cluster) {
-    let leads = |id: &Id| graph.nodes.get(id).is_some_and(|node| node.state != State::Missing && node.exposed);
+    // Of one that may not be seen nobody knows the port.
+    let is_there = |state: State| !matches!(state, State::Missing | State::Unseen);
+    let leads = |id: &Id| graph.nodes.get(id).is_some_and(|node| is_there(node.state) && node.exposed);
     let mut targets: Vec<&Id> = graph.edges.iter().map(|edge| &edge.to).filter(|id| leads(id)).collect();
     targets.sort();
     targets.dedup();

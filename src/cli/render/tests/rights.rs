@@ -122,6 +122,34 @@ fn roles_for_people_are_three_for_each_of_our_kinds_and_have_no_wildcard() {
     }
 }
 
+/// `kubectl scale agent/x` asks for a right on the subresource: the one on the object is not enough.
+#[test]
+fn who_may_change_an_object_may_scale_it_and_who_may_look_sees_its_scale() {
+    let mut scaled = Vec::new();
+    for origin in [KindOrigin::Ours, KindOrigin::Compat] {
+        let people = rbac::people(origin, super::super::kinds::Kinds::All);
+        for kind in Kind::ALL.iter().filter(|kind| kind.descriptor().origin == origin) {
+            let definition = serde_json::to_value(kind.descriptor().crd.unwrap()()).unwrap();
+            let has_scale = definition["spec"]["versions"][0]["subresources"]["scale"].is_object();
+            let resource = format!("{}/scale", kind.plural());
+            for (who, verbs) in [
+                ("admin", &["get", "update", "patch"][..]),
+                ("editor", &["get", "update", "patch"]),
+                ("viewer", &["get"]),
+            ] {
+                let role = one(&people, "ClusterRole", &format!("{}-{who}-role", kind.label().to_lowercase()));
+                let mut rules = role["rules"].as_array().unwrap().iter();
+                let found = rules.find(|rule| rule["resources"][0] == *resource);
+                let wanted = serde_json::json!({"apiGroups": [kind.group()], "resources": [resource], "verbs": verbs});
+                assert_eq!(found, has_scale.then_some(&wanted), "{kind:?} {who}");
+            }
+            scaled.extend(has_scale.then(|| kind.group()));
+        }
+    }
+    scaled.sort_unstable();
+    assert_eq!(scaled, ["agent.kagenti.dev", "kaos.tools"], "Agents of both");
+}
+
 #[test]
 fn answers_04_people_get_our_kinds_by_the_roles_they_have_and_may_look_without_secrets() {
     let people = rbac::people(KindOrigin::Ours, super::super::kinds::Kinds::All);

@@ -65,6 +65,18 @@ fn case_010_the_registered_webhook_is_as_in_section_1() {
     }
 }
 
+/// Else AKS has the webhooks leave out every namespace with label `control-plane`, and undoes whatever puts that right.
+#[test]
+fn no_controller_of_a_cloud_rewrites_whom_the_webhooks_are_about() {
+    for mode in [FailureMode::Fail, FailureMode::Gate] {
+        let objects = objects(mode);
+        for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+            let annotations = &one(&objects, kind, "drawbridge")["metadata"]["annotations"];
+            assert_eq!(*annotations, serde_json::json!({"admissions.enforcer/disabled": "true"}), "{kind}");
+        }
+    }
+}
+
 #[test]
 fn case_011_system_and_own_namespaces_are_never_called_and_an_opted_out_one_is_not_either() {
     // Design, deviations, "namespace label": the label is not required; `false` opts out.

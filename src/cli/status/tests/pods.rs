@@ -139,3 +139,29 @@ fn mend_05_status_loses_no_pod_because_somebody_took_a_label_off() {
     assert_eq!(kinds(Vec::new(), vec![alone(unlabelled(injected()))]), [("Pod".to_owned(), 1)]);
     assert_eq!(kinds(plain(), vec![unlabelled(pod("a", "w", json!({})))]), []);
 }
+
+/// Nobody reads Rollouts of Argo: who asked for them was shown nothing, though their Pods are enrolled like others.
+#[test]
+fn the_replica_set_of_a_controller_that_is_not_read_stands_for_it_while_it_has_pods() {
+    let replica_set = |name: &str, owner: &str, replicas: u8| {
+        let mut object = deployment(name, json!({"kagenti.io/type": "agent"}));
+        object["kind"] = json!("ReplicaSet");
+        object["spec"]["replicas"] = json!(replicas);
+        let group = if owner == "Rollout" { "argoproj.io/v1alpha1" } else { "apps/v1" };
+        object["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": group, "kind": owner, "name": "web", "uid": "o", "controller": true}]);
+        object
+    };
+    let mut seen = BTreeMap::new();
+    for (name, owner, replicas) in [
+        ("web-new", "Rollout", 2),
+        ("web-old", "Rollout", 0),
+        ("api-new", "Deployment", 2),
+        ("api-old", "Deployment", 0),
+    ] {
+        keep(&mut seen, replica_set(name, owner, replicas));
+    }
+    let rows = told(&seen["team1"]);
+    let names: Vec<_> = rows.iter().map(|row| (row.kind.as_str(), row.name.as_str())).collect();
+    assert_eq!(names, [("ReplicaSet", "web-new")]);
+}

@@ -104,3 +104,45 @@ fn builds_have_a_table_of_their_own_and_a_failure_needs_a_person() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
 }
+
+/// A status is written by whoever may write it, and a terminal does what its bytes say.
+#[test]
+fn words_of_others_write_nothing_else_on_a_terminal() {
+    let odd = "a\u{1b}[2J\nDeployment/other in team1: injected\u{202e}";
+    let seen = Seen { workloads: vec![deployment("w", json!({"kagenti.io/type": "agent"}))], ..Seen::default() };
+    let mut workloads = told(&seen);
+    workloads[0].attention = true;
+    (workloads[0].message, workloads[0].cause) = (odd.to_owned(), Some(odd.to_owned()));
+    workloads[0].reason = odd.to_owned();
+    let build = json!({"metadata": {"name": "b", "namespace": "team1"}, "spec": {"mode": odd},
+        "status": {"phase": "Failed", "message": odd, "builtImage": odd}});
+    let kaos =
+        json!({"metadata": {"name": "a", "namespace": "team1"}, "spec": {"modelAPI": odd}, "status": {"phase": odd}});
+    let report = Report {
+        installation: vec![odd.to_owned()],
+        workloads,
+        builds: vec![BuildRow::of(&build, &Scope::default())],
+        kaos: super::super::kaos::rows(&[(crate::store::Kind::KaosAgent, &kaos)], &Scope::default()),
+        trust: vec![TrustRow {
+            namespace: "team1".to_owned(),
+            kind: "Namespace",
+            level: "off",
+            cuts_off: false,
+            open: 0,
+            cut_off: 0,
+            quarantined: vec![odd.to_owned()],
+            opened_by_others: vec![odd.to_owned()],
+            attention: true,
+        }],
+        notes: vec![odd.to_owned()],
+        ..Report::default()
+    };
+    let mut out = Vec::new();
+    print::table(&mut out, &report, false).unwrap();
+    let beside = super::super::builds::beside_workloads(&report.builds[0]);
+    print::Flow::new(false).rows(&mut out, &[(beside, false, true)]).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("a\\u{1b}[2J"), "{text}");
+    assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
+    assert!(!text.lines().any(|line| line.starts_with("Deployment/other")), "{text}");
+}

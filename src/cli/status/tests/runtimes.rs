@@ -83,3 +83,31 @@ fn a_condition_that_is_false_is_the_reason() {
     );
     assert!(row.attention);
 }
+
+/// Somebody with role `view` sees AgentRuntimes and no Sandboxes: that is no news of the Sandbox.
+#[test]
+fn what_may_not_be_seen_is_not_called_absent() {
+    let says = |status: &str, reason: &str| {
+        let mut object = agent_runtime("r", "w", "2026-01-01T00:00:00Z");
+        object["status"] =
+            json!({"conditions": [{"type": "Ready", "status": status, "reason": reason, "message": "why"}]});
+        object
+    };
+    for (object, may_see, reason, attention) in [
+        (agent_runtime("r", "w", "2026-01-01T00:00:00Z"), false, "TargetUnreadable", false),
+        (says("True", "Configured"), false, "TargetUnreadable", false),
+        (says("False", "TargetNotFound"), false, "TargetNotFound", true),
+        (says("False", "LabelConflict"), false, "LabelConflict", true),
+        (agent_runtime("r", "w", "2026-01-01T00:00:00Z"), true, "TargetNotFound", true),
+    ] {
+        let unread = if may_see { BTreeSet::new() } else { BTreeSet::from(["Deployment"]) };
+        let seen = Seen { agent_runtimes: vec![object], unread, ..Seen::default() };
+        let row = told(&seen).pop().unwrap();
+        assert_eq!((row.reason.as_str(), row.attention), (reason, attention), "{row:?}");
+    }
+    let agent = || vec![deployment("w", json!({"kagenti.io/type": "agent"}))];
+    for (unread, protected) in [(BTreeSet::new(), Some(false)), (BTreeSet::from(["Pod"]), None)] {
+        let row = told(&Seen { workloads: agent(), unread, ..Seen::default() }).pop().unwrap();
+        assert_eq!((row.decision.as_str(), row.protected), ("injected", protected), "{row:?}");
+    }
+}

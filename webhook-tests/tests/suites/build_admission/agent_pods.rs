@@ -105,6 +105,10 @@ fn agents_asking(privilege: &Privilege) -> Vec<Value> {
                 for kind in ["containers", "initContainers"] {
                     let mut last = json!({"name": "last", "image": "a/b:1"});
                     json_patch::merge(&mut last, &standing(&path, value.clone()));
+                    if kind == "initContainers" {
+                        // Of those that end, none has a probe.
+                        last["restartPolicy"] = json!("Always");
+                    }
                     let mut pod = json!({"containers": [{"name": "agent", "image": "set by operator"}]});
                     pod[kind] = json!([{"name": "agent-0", "image": "a/b:1"}, last]);
                     agents.push(agent("weather", pod));

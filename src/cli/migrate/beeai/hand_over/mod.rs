@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Promises: without `--yes` nothing is written; what is done is read from the objects after each write, so that whatever ends the command,
-//! the same command goes on from there; one Agent that cannot be handed over keeps no other from it. The Pods' template stays as it is until the
-//! new Agent is changed; until then everything can be given back.
+//! the same command goes on from there, and what became of the Agents before that is printed; one Agent that cannot be handed over keeps no other
+//! from it. The Pods' template stays as it is until the new Agent is changed; until then everything can be given back.
 
 mod desk;
 mod mark;
@@ -98,15 +98,29 @@ pub(super) async fn run(cluster: &Cluster, args: &Args, io: &mut Io<'_>) -> anyh
         direction: if args.undo { "undo" } else { "hand-over" },
         agents: Vec::new(),
     };
+    let mut broken = None;
     for (kind, name) in concerned(&objects, direction) {
         if args.name.as_deref().is_some_and(|wanted| wanted != name) {
             continue;
         }
-        report.agents.push(one(cluster, (&namespace, kind, &name), (&builds, direction), args.yes).await?);
+        match one(cluster, (&namespace, kind, &name), (&builds, direction), args.yes).await {
+            Ok(handed) => report.agents.push(handed),
+            // What became of the others is printed first.
+            Err(error) => {
+                let words = format!(
+                    "Agent {name} and those behind it: what became of them is not known, and this goes on where it stopped"
+                );
+                broken = Some(error.context(words));
+                break;
+            }
+        }
     }
     io::print(args.output, &report, io.out, |out| table(out, &report))?;
     for note in &notes {
         writeln!(io.err, "drawbridge: {}", shown(note))?;
+    }
+    if let Some(error) = broken {
+        return Err(error);
     }
     let planned = report.agents.iter().filter(|agent| agent.outcome == "planned").count();
     if report.agents.is_empty() {

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::plan::{Action, Direction};
 use super::{Handed, concerned, nobody, one};
-use crate::cli::cluster::Answer;
+use crate::cli::cluster::{Answer, fake};
+use crate::cli::io::Io;
+use crate::cli::{Unreachable, migrate};
 use crate::domain::keys;
 use crate::store::Kind;
 
@@ -532,4 +534,37 @@ fn that_no_agent_is_concerned_names_the_one_that_was_asked_for_and_claims_no_mor
     ] {
         assert_eq!(nobody((TEAM, name), direction, seen_all), wanted);
     }
+}
+
+/// What was done to the Agents before was not printed, neither for people nor as JSON.
+#[tokio::test]
+async fn what_became_of_agents_is_printed_though_the_cluster_is_lost_at_the_next_one() {
+    use clap::Parser as _;
+    let words = ["drawbridge", "migrate", "beeai", "--hand-over", "-n", TEAM, "-o", "json"];
+    let crate::cli::Command::Migrate(asked) = crate::cli::Cli::try_parse_from(words).unwrap().command else {
+        unreachable!("it is a migration");
+    };
+    let migrate::What::Beeai(args) = asked.what else { unreachable!("it is of BeeAI") };
+    let collection = Kind::BeeaiAgent.path(TEAM);
+    let agent =
+        |name: &str| json!({"metadata": {"name": name, "namespace": TEAM, "uid": name}, "spec": {"image": "i"}});
+    let (both, first) = ([agent("a"), agent("b")], agent("a"));
+    let cluster = fake::cluster(move |path| {
+        let says = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "X", "code": 401});
+        match path.strip_prefix(&*collection) {
+            Some("") => fake::list("Agent", &Kind::BeeaiAgent.api_version(), &both),
+            Some("/a") => (200, first.clone()),
+            Some("/b") => (401, says),
+            _ => fake::absent(),
+        }
+    })
+    .await;
+    let (mut stdin, mut out, mut err) = (&b""[..], Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, out: &mut out, err: &mut err, colour: false };
+    let error = super::run(&cluster, &args, &mut io).await.unwrap_err();
+    assert!(error.chain().any(|cause| cause.is::<Unreachable>()), "{error:#}");
+    assert!(error.to_string().starts_with("Agent b and those behind it"), "{error:#}");
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    let names: Vec<_> = report["agents"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, [&json!("a")], "{report}");
 }
